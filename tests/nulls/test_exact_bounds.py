@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from kinprint.nulls.blocks import (
+    BLOCK,
     block_log10_p,
     block_permutation,
     block_sizes,
+    each_block_log10_p,
+    each_signed_log10_p,
     signed_blocks,
     signed_log10_p,
 )
@@ -22,7 +25,14 @@ from kinprint.nulls.chernoff import log_cosh
 from kinprint.nulls.fixed_points import fixed_point_log10_p
 from kinprint.nulls.increasing import increasing_log10_p, longest_increasing, longest_of_many
 from kinprint.nulls.result import Floats
-from kinprint.nulls.signs import quarter_log10_p, quarter_turns, sign_chernoff, sign_log10_p
+from kinprint.nulls.signs import (
+    each_quarter_log10_p,
+    each_sign_log10_p,
+    quarter_log10_p,
+    quarter_turns,
+    sign_chernoff,
+    sign_log10_p,
+)
 from tests.nulls.worlds import block_products
 
 # Scores on a grid, far above what counts as rounding beside the largest of them.
@@ -217,3 +227,38 @@ def test_wrong_shapes_are_refused() -> None:
     with pytest.raises(ValueError, match="pair"):
         signed_blocks(np.zeros((2, 4, 4)), np.zeros((3, 4, 4)))
     assert block_sizes(10).tolist() == [4, 4, 2]
+
+
+def assert_same_bounds(together: list[float], alone: list[float]) -> None:
+    """Sums may be added in another order, and a search end a little elsewhere."""
+    np.testing.assert_allclose(together, alone, rtol=1e-3, atol=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(1, 9), max_size=6), st.integers(0, 2**32 - 1))
+def test_coins_of_several_problems_have_the_bounds_of_each(sizes: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    values = [rng.normal(0.5, size=size) for size in sizes]
+    planes = [value + 1j * rng.normal(size=len(value)) for value in values]
+    assert_same_bounds(each_sign_log10_p(values), [float(sign_log10_p(one)[0]) for one in values])
+    assert_same_bounds(
+        each_quarter_log10_p(planes), [float(quarter_log10_p(one)[0]) for one in planes]
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(1, 13), max_size=6), st.integers(0, 2**32 - 1))
+def test_blocks_of_several_problems_have_the_bounds_of_each(counts: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    problems = []
+    for count in counts:
+        sizes = block_sizes(count)
+        plain, signed = rng.normal(size=(2, len(sizes), BLOCK, BLOCK)) + np.eye(BLOCK)
+        problems.append((plain, signed, sizes))
+    assert_same_bounds(
+        each_block_log10_p([(plain, sizes) for plain, _, sizes in problems]),
+        [float(block_log10_p(plain, sizes)[0]) for plain, _, sizes in problems],
+    )
+    assert_same_bounds(
+        each_signed_log10_p(problems), [float(signed_log10_p(*one)[0]) for one in problems]
+    )

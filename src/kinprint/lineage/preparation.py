@@ -444,11 +444,12 @@ def _scaled(rows: Floats, gain: Floats) -> Floats:
 
 def _unit_rows(rows: Floats) -> tuple[Floats, Floats]:
     """Rows of length one along the last axis, and their lengths; bad rows become zero."""
-    finite = np.isfinite(rows)
-    x = rows if finite.all() else np.where(finite, rows, np.float32(0))
-    wide = x.astype(np.float64)
-    length = np.sqrt(np.einsum("...d,...d->...", wide, wide)).astype(np.float32)
-    good = finite.all(axis=-1) & (length > _TINY)
+    wide = rows.astype(np.float64)
+    square = np.einsum("...d,...d->...", wide, wide)  # finite where all numbers of a row are
+    finite = np.isfinite(square)
+    x = rows if finite.all() else np.where(np.isfinite(rows), rows, np.float32(0))
+    length = np.sqrt(np.where(finite, square, 0.0)).astype(np.float32)
+    good = length > _TINY
     scale = np.where(good, 1 / np.where(good, length, 1), 0).astype(np.float32)
     unit: Floats = x * scale[..., None]
     return unit, np.where(good, length, 0).astype(np.float32)

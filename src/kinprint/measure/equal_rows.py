@@ -34,7 +34,7 @@ def arrangements(rows: Floats) -> float:
     known = sorted(
         ((_arrangements(row), at) for at, row in enumerate(rows[:_INFORMED])), reverse=True
     )
-    return next((one for one, at in known if not continues(rows[at])), 0.0)
+    return next((one for one, at in known if not one or not continues(rows[at])), 0.0)
 
 
 def constant(values: Floats) -> bool:

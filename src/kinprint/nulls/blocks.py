@@ -9,7 +9,7 @@ statistic adds the diagonals.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import permutations
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
-from kinprint.nulls.chernoff import least_exponent, log_cosh, log_mean_exp
+from kinprint.nulls.chernoff import each_together, least_exponent, log_cosh, log_mean_exp
 from kinprint.nulls.result import DRAWS, LN10, Floats, Ints, NullResult, no_evidence, portions
 from kinprint.records import Sensitivity
 
@@ -154,6 +154,27 @@ def signed_log10_p(
     plain, lengths = _tables(labelled, sizes)
     parts = _signed_parts(plain, _tables(signed, sizes)[0], lengths)
     return _signed_log_p(parts) / LN10 if parts else np.zeros(len(plain))
+
+
+def each_block_log10_p(problems: Sequence[tuple[Floats, Ints]]) -> list[float]:
+    """Bound of `block_permutation` for scores (B, m, m) with sizes, which may differ."""
+
+    def solve(some: list[int]) -> Floats:
+        return block_log10_p(np.stack([problems[at][0] for at in some]), problems[some[0]][1])
+
+    keys = [(table.shape, sizes.tobytes()) for table, sizes in problems]
+    return each_together(keys, solve)
+
+
+def each_signed_log10_p(problems: Sequence[tuple[Floats, Floats, Ints]]) -> list[float]:
+    """Bound of `signed_blocks` for labelled and signed scores with sizes, which may differ."""
+
+    def solve(some: list[int]) -> Floats:
+        labelled, signed = (np.stack([problems[at][kind] for at in some]) for kind in (0, 1))
+        return signed_log10_p(labelled, signed, problems[some[0]][2])
+
+    keys = [(table.shape, sizes.tobytes()) for table, _, sizes in problems]
+    return each_together(keys, solve)
 
 
 def _tables(scores: ArrayLike, sizes: ArrayLike | None) -> tuple[Floats, Ints]:

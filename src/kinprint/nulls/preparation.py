@@ -53,9 +53,11 @@ def one_valued(rows: ArrayLike) -> NDArray[np.bool_]:
     # rows show in their first elements that they have none.
     first = x[:, : 4 * few + 2]
     at = np.flatnonzero((first[:, 1:] != first[:, :-1]).sum(axis=1) <= 2 * few)
-    changes = (x[at, 1:] != x[at, :-1]).sum(axis=1)
-    found[at[changes == 0]] = True
-    at = at[(changes > 0) & (changes <= 2 * few)]
+    rows = x if len(at) == len(x) else x[at]
+    constant = ~(rows[:, 1:] != rows[:, :-1]).any(axis=1)
+    found[at[constant]] = True
+    at = at[~constant]
+    at = at[(x[at, 1:] != x[at, :-1]).sum(axis=1) <= 2 * few]
     if len(at):
         middle = np.partition(x[at], width // 2, axis=1)[:, width // 2, None]
         found[at] = (x[at] != middle).sum(axis=1) <= few
@@ -120,17 +122,18 @@ def massive(sizes: ArrayLike) -> NDArray[np.bool_]:
     found = np.zeros(x.shape[1], bool)
     if not x.size:
         return found
-    x = np.where(np.isfinite(x), x, 0.0)
-    middle = _medians(x)
-    spread = 1.4826 * _medians(np.abs(x - middle))
+    finite = np.isfinite(x)
+    x = x if finite.all() else np.where(finite, x, 0.0)
+    above = x - _medians(x)
+    spread = 1.4826 * _medians(np.abs(above))
     known = spread[:, 0] > 0
-    if not known.any():
+    far = (above > FAR * spread)[known]
+    if not far.any():
         return found
-    far = ((x - middle)[known] > FAR * spread[known]).mean(axis=0)
     most = max(2, x.shape[1] // 50)
-    candidates = np.flatnonzero(far > 0.5)
+    candidates = np.flatnonzero(far.mean(axis=0) > 0.5)
     if len(candidates) > most:
-        height = np.median((x - middle)[known] / spread[known], axis=0)[candidates]
+        height = np.median(above[known] / spread[known], axis=0)[candidates]
         least = np.sort(height)[-most]
         candidates = candidates[height >= least]
     found[candidates] = True

@@ -9,11 +9,13 @@ found. Values of units that are copies of one another share a coin and are summe
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinprint.nulls.chernoff import least_exponent, log_cosh
+from kinprint.nulls.chernoff import each_together, least_exponent, log_cosh
 from kinprint.nulls.result import LN10, Floats, NullResult, no_evidence, portions
 from kinprint.records import Sensitivity
 
@@ -64,6 +66,11 @@ def sign_log10_p(values: ArrayLike) -> Floats:
         size.sum(axis=1),
     )
     return exponent / LN10
+
+
+def each_sign_log10_p(problems: Sequence[Floats]) -> list[float]:
+    """Bound of `sign_chernoff` for vectors of values, of any lengths."""
+    return _each(sign_log10_p, problems)
 
 
 def quarter_turns(
@@ -131,3 +138,14 @@ def quarter_log10_p(values: NDArray[np.complexfloating] | ArrayLike) -> Floats:
         size.sum(axis=1),
     )
     return exponent / LN10
+
+
+def each_quarter_log10_p(problems: Sequence[NDArray[np.complexfloating]]) -> list[float]:
+    """Bound of `quarter_turns` for vectors of values, of any lengths."""
+    return _each(quarter_log10_p, problems)
+
+
+def _each(bound: Callable[[ArrayLike], Floats], problems: Sequence[NDArray[Any]]) -> list[float]:
+    return each_together(
+        [one.size for one in problems], lambda some: bound(np.stack([problems[at] for at in some]))
+    )

@@ -8,8 +8,10 @@ their own, so that every p-value is exact by itself; `judging.py` pays for all o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
+from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -22,7 +24,7 @@ from kinprint.lineage.alignment.units import Matching, UnitStack, best_partners
 from kinprint.lineage.pair import Alignment, FeedForwardPair, Pair
 from kinprint.lineage.parts.columns import ColumnScore, HalfChannels, matched_share
 from kinprint.lineage.parts.tensors import tensor_sizes
-from kinprint.lineage.preparation import DENSE, FeedForward, SharedTokens
+from kinprint.lineage.preparation import DENSE, FeedForward, Prepared, SharedTokens
 from kinprint.lineage.reading.sample import OUTSIDE
 from kinprint.lineage.side import alone
 from kinprint.lineage.tests.attention import HeadGroups
@@ -31,17 +33,24 @@ from kinprint.lineage.tests.registry import Basis, Likeness, NoResult, registere
 from kinprint.measure.basis import spread
 from kinprint.measure.rows import alike_share, copied_rows, row_cosines
 from kinprint.model.places import Address
-from kinprint.nulls.blocks import BLOCK, block_log10_p, signed_log10_p
+from kinprint.nulls.blocks import (
+    BLOCK,
+    block_log10_p,
+    each_block_log10_p,
+    each_signed_log10_p,
+)
 from kinprint.nulls.copies import sum_over
 from kinprint.nulls.masks import masked
-from kinprint.nulls.signs import quarter_log10_p, sign_log10_p
+from kinprint.nulls.signs import each_quarter_log10_p, each_sign_log10_p
 from kinprint.records import Component, Evidence, Group, Part, Role, Status
 
+T = TypeVar("T")
 _AS_ALIKE = 0.25  # as a share of the likeness of the tensor that is most alike
 _ALONE = -6.0  # log10 p of a matrix by itself that is linked, whatever the others are
 _ERRORS = 3.0  # standard errors from which on likeness is none by chance
 _FEW_ERRORS = 0.8  # the same as a share of those that so many equal numbers have
 _UNITS = 512  # of a feed-forward whose matrices are looked at one by one
+_TOGETHER = 8  # parts of which p-values are searched for at once
 _NEARLY_ALL = 0.9  # tokens, of which the others are no strangers
 TABLE, HEAD = Part(Component.EMBEDDING), Part(Component.HEAD)
 """The tables of tokens, in and out."""
@@ -119,23 +128,46 @@ def _norms(pair: Pair) -> Iterator[PartScore]:
     every_pair = math.log10(max(1, first.sample.depth * second.sample.depth))
     places = [(layer, layer, 0.0) for layer in sorted({layer for _, layer in shared})]
     places += [(*layers, every_pair) for layers in _layers_elsewhere(pair, alignment)]
-    for at, to, price in places:
-        ours, theirs = ({role for role, layer in one.scores if layer == place}
-                        for one, place in ((first, at), (second, to)))  # fmt: skip
-        roles = sorted(ours & theirs)
-        if not roles:
-            continue
-        x = np.stack([first.scores[role, at] for role in roles], axis=1)
-        y = np.stack([second.scores[role, to] for role in roles], axis=1)
-        lengths = np.sqrt(np.square(x).sum(axis=0) * np.square(y).sum(axis=0))
-        log10_p = float(block_log10_p(blocks.products(x, y), blocks.sizes)[0]) + price
-        parts = (Part(Component.NORMS, None if one == OUTSIDE else one) for one in (at, to))
-        likenesses = ((x * y).sum(axis=0) / lengths).tolist()
-        share = _alike(likenesses, [1] * len(roles))
-        yield PartScore(
-            _ordered(pair, alignment, *parts), "E1.blocks", min(log10_p, 0.0),
-            share * _of_those_alike(likenesses), share=share,
-        )  # fmt: skip
+    for portion in _portions(places):
+        gains = {
+            place: both
+            for place in portion
+            if (both := _common_gains(first, second, *place[:2])) is not None
+        }
+        tables = [(blocks.products(x, y), blocks.sizes) for x, y in gains.values()]
+        for (place, (x, y)), log10_p in zip(gains.items(), each_block_log10_p(tables), strict=True):
+            at, to, price = place
+            lengths = np.sqrt(np.square(x).sum(axis=0) * np.square(y).sum(axis=0))
+            parts = (Part(Component.NORMS, None if one == OUTSIDE else one) for one in (at, to))
+            likenesses = ((x * y).sum(axis=0) / lengths).tolist()
+            share = _alike(likenesses, [1] * len(likenesses))
+            yield PartScore(
+                _ordered(pair, alignment, *parts), "E1.blocks", min(log10_p + price, 0.0),
+                share * _of_those_alike(likenesses), share=share,
+            )  # fmt: skip
+
+
+def _common_gains(
+    first: Prepared, second: Prepared, at: int, to: int
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Normal scores of the gains that both layers have, a column a vector."""
+    ours, theirs = ({role for role, layer in one.scores if layer == place}
+                    for one, place in ((first, at), (second, to)))  # fmt: skip
+    roles = sorted(ours & theirs)
+    if not roles:
+        return None
+    x, y = (
+        np.stack([one.scores[role, place] for role in roles], axis=1)
+        for one, place in ((first, at), (second, to))
+    )
+    return x, y
+
+
+def _portions(many: Iterable[T]) -> Iterator[list[T]]:
+    """A few at a time: their p-values are searched for together, and memory has an end."""
+    rest = iter(many)
+    while some := list(islice(rest, _TOGETHER)):
+        yield some
 
 
 def _as_numbered(pair: Pair) -> Alignment | None:
@@ -184,6 +216,46 @@ def _numbered_units(pair: Pair) -> Iterator[PartScore]:
     bases = [("U1.blocks", IDENTITY)]
     if matching is not None and matching.trusted and matching.residual is not IDENTITY:
         bases.append(("U1.aligned", matching.residual))
+    flips = alignment.first.units_flip
+    for some in _portions(_of_equal_place(alignment)):
+        for test, residual in bases:
+            tables = [_unit_products(*one, residual) for one in some]
+            problems = [
+                _labels_and_signs(products, blocks)
+                for products, (_, blocks) in zip(tables, some, strict=True)
+            ]
+            if flips:
+                found = each_signed_log10_p(problems)
+            else:
+                found = each_block_log10_p([(gate + both, n) for gate, both, n in problems])
+            for (compared, blocks), products, log10_p in zip(some, tables, found, strict=True):
+                members = blocks.first >= 0
+                rows = {
+                    role: one.diagonal(axis1=1, axis2=2)[members] for role, one in products.items()
+                }
+                units = list(rows.values())
+                roles = [float(one.mean()) for one in units]
+                score = _score(pair, alignment, compared, test, log10_p, float(np.mean(roles)))
+                score = replace(
+                    score,
+                    as_stored=residual is IDENTITY,
+                    share=_alike(roles, [1] * len(roles)),
+                    roles=linked_rows(
+                        rows,
+                        {
+                            role: alike_share(one, _of_other_numbers(products[role], blocks))
+                            for role, one in rows.items()
+                        },
+                        partial(_linked_alone, products, blocks),
+                    ),
+                    side=_side(pair, alignment),
+                )
+                copied = copied_rows(np.concatenate(units), 1.0 / math.sqrt(compared.first.width))
+                yield _with_copies(score, copied, compared.first.gate is not None)
+
+
+def _of_equal_place(alignment: Alignment) -> Iterator[tuple[FeedForwardPair, Blocks]]:
+    """Feed-forwards of equal place and size, with the units of equal number that both have."""
     theirs = {
         (part.layer, part.expert): (to, part)
         for to, part in enumerate(alignment.second.prepared.feed_forwards)
@@ -196,35 +268,10 @@ def _numbered_units(pair: Pair) -> Iterator[PartScore]:
         blocks = common_blocks(ours.index, other.index, alignment.first.usable_units[at])
         if not len(blocks.sizes) or not compared.read:
             continue
-        if compared.masked:
-            if not alignment.first.units_flip:
-                continue
-            blocks = blocks.single()
-        for test, residual in bases:
-            flips = alignment.first.units_flip
-            products = _unit_products(compared, blocks, residual)
-            some = blocks.first >= 0
-            rows = {role: one.diagonal(axis1=1, axis2=2)[some] for role, one in products.items()}
-            units = list(rows.values())
-            roles = [float(one.mean()) for one in units]
-            log10_p = _unit_log10_p(products, blocks, flips)
-            score = _score(pair, alignment, compared, test, log10_p, float(np.mean(roles)))
-            score = replace(
-                score,
-                as_stored=residual is IDENTITY,
-                share=_alike(roles, [1] * len(roles)),
-                roles=linked_rows(
-                    rows,
-                    {
-                        role: alike_share(one, _of_other_numbers(products[role], blocks))
-                        for role, one in rows.items()
-                    },
-                    partial(_linked_alone, products, blocks),
-                ),
-                side=_side(pair, alignment),
-            )
-            copied = copied_rows(np.concatenate(units), 1.0 / math.sqrt(ours.width))
-            yield _with_copies(score, copied, ours.gate is not None)
+        if not compared.masked:
+            yield compared, blocks
+        elif alignment.first.units_flip:
+            yield compared, blocks.single()
 
 
 def _unit_products(
@@ -239,13 +286,13 @@ def _unit_products(
     }
 
 
-def _unit_log10_p(products: Mapping[str, np.ndarray], blocks: Blocks, flips: bool) -> float:
-    """The p-value of units of equal number, of all matrices together."""
+def _labels_and_signs(
+    products: Mapping[str, np.ndarray], blocks: Blocks
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Correlations that no flip of a unit changes, those that one negates, and sizes of blocks."""
     gate = products.get("gate", np.zeros((len(blocks.sizes), BLOCK, BLOCK)))
     both = sum((products[role] for role in ("up", "down") if role in products), 0 * gate)
-    if flips:
-        return float(signed_log10_p(gate, both, blocks.sizes)[0])
-    return float(block_log10_p(gate + both, blocks.sizes)[0])
+    return gate, both, blocks.sizes
 
 
 def _of_other_numbers(products: np.ndarray, blocks: Blocks) -> np.ndarray:
@@ -338,6 +385,7 @@ def _matched_units(pair: Pair) -> Iterator[PartScore]:
     if matching is None or not matching.trusted:
         return
     ours, theirs = (side.prepared.feed_forwards for side in (alignment.first, alignment.second))
+    found = []
     for at, to in _correspondences(matching, theirs):
         compared = FeedForwardPair(at, to, ours[at], theirs[to])
         best = alignment.scores(compared, matching.residual).best()
@@ -345,18 +393,16 @@ def _matched_units(pair: Pair) -> Iterator[PartScore]:
         # Where the other has fewer units, so many can be in both.
         common = np.sort(best)[-max(1, min(len(best), theirs[to].total)) :]
         likeness = float(np.mean(common)) / max(1, len(compared.read - {"gate"}))
-        log10_p = float(sign_log10_p(coins[None])[0])
-        whole = len(theirs[to].index) == theirs[to].total
-        basis = matching.residual is IDENTITY
-        score = _score(pair, alignment, compared, "S1", log10_p, likeness)
-        yield replace(
-            score,
-            matched=whole,
-            as_stored=basis,
+        score = replace(
+            _score(pair, alignment, compared, "S1", 0.0, likeness),
+            matched=len(theirs[to].index) == theirs[to].total,
+            as_stored=matching.residual is IDENTITY,
             floor=_coins(len(coins)),
             roles=_matched_roles(compared, matching.residual, alignment.first.units_flip),
             side=_side(pair, alignment),
         )
+        found.append((score, coins))
+    yield from _by_coins(found)
 
 
 def _matched_roles(
@@ -429,18 +475,20 @@ def _heads(pair: Pair) -> Iterator[PartScore]:
 def _planes(pair: Pair, groups: HeadGroups, test: str) -> Iterator[PartScore]:
     quarter = groups.alignment.first.refusal(Group.PLANE_QUARTER) is None
     quarter &= not groups.masked("q", "k")
+    known = []
     for parts, places in _by_layers(pair, groups).items():
         matches = [groups.matches[at] for at in places]
         planes = np.concatenate(groups.by_class(matches, [match.planes for match in matches]))
-        if not planes.size:
-            continue
-        log10_p = quarter_log10_p(planes[None]) if quarter else sign_log10_p(planes.real[None])
-        likeness = float(planes.real.mean())
+        if planes.size:
+            known.append((parts, matches, planes))
+    coins = [planes if quarter else planes.real for *_, planes in known]
+    found = each_quarter_log10_p(coins) if quarter else each_sign_log10_p(coins)
+    for (parts, matches, planes), log10_p in zip(known, found, strict=True):
         yield PartScore(
             parts,
             test,
-            float(log10_p[0]),
-            likeness,
+            log10_p,
+            float(planes.real.mean()),
             not groups.by_number,
             groups.residual is IDENTITY,
             floor=_coins(planes.size * (1 + quarter)),
@@ -468,6 +516,7 @@ def _values(
     pair: Pair, groups: HeadGroups, tables: Sequence[np.ndarray], test: str
 ) -> Iterator[PartScore]:
     """Values and outputs together; which of them are alike, values alone tell."""
+    found = []
     for parts, places in _by_layers(pair, groups).items():
         matches = [groups.matches[at] for at in places]
         roles = max(1, len(groups.value_roles(matches)))
@@ -487,15 +536,14 @@ def _values(
             both = float(np.mean(alone)), 2.0 * likeness - float(np.mean(alone))
             share = _alike(both, groups.value_sizes(matches[0]))
             likeness = share * _of_those_alike(both)
-        log10_p = float(sign_log10_p(flat[None])[0])
         each = [
             _of_values(groups, match, tables[at][cell], cell)
             for match, at, cell in zip(matches, places, cells, strict=True)
         ]
-        yield PartScore(
+        score = PartScore(
             parts,
             test,
-            log10_p,
+            0.0,
             likeness,
             not groups.by_number,
             groups.residual is IDENTITY,
@@ -504,6 +552,15 @@ def _values(
             roles=_linked_heads(each),
             side=_side(pair, groups.alignment),
         )
+        found.append((score, flat))
+    yield from _by_coins(found)
+
+
+def _by_coins(scores: Sequence[tuple[PartScore, np.ndarray]]) -> Iterator[PartScore]:
+    """Scores with their p-values: how often the coins beside each would lean as far."""
+    found = each_sign_log10_p([coins for _, coins in scores])
+    for (score, _), log10_p in zip(scores, found, strict=True):
+        yield replace(score, log10_p=log10_p)
 
 
 def _of_values(
@@ -654,15 +711,17 @@ def _table(
     }
     likeness = max(effects.values(), default=0.0)
     widths = [side.prepared.width for side in pair.sides]
+    same = alike = None
     for one in tests:
         score = PartScore(parts, one.test, one.log10_p, likeness)
         if registered_test(one).basis is Basis.AS_STORED and widths[0] == widths[1]:
-            shared = rows(pair.alignment(Group.RESIDUAL).channels)
-            same, others = (
-                _finite(row_cosines(shared.first, second))
-                for second in (shared.second, np.roll(shared.second, 1, axis=0))
-            )
-            alike = _alike_tokens(same, others) * _common_tokens(pair, parts, len(same))
+            if same is None:
+                shared = rows(pair.alignment(Group.RESIDUAL).channels)
+                same, others = (
+                    _finite(row_cosines(shared.first, second))
+                    for second in (shared.second, np.roll(shared.second, 1, axis=0))
+                )
+                alike = _alike_tokens(same, others) * _common_tokens(pair, parts, len(same))
             score = replace(score, roles={str(Role.EMBED): alike})
             if some:
                 score = _with_copies(score, copied_rows(same, widths[0] ** -0.5), telling=True)
