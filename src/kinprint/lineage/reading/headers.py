@@ -18,6 +18,7 @@ from kinprint.lineage.reading.levels import LevelPlan, StepKind, choose_layers, 
 from kinprint.model.geometry import geometry_of
 from kinprint.model.model import Model
 from kinprint.model.opening import may_be_adapter, open_model, open_partly
+from kinprint.model.places import places_of
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.reader.fetch import side_by_side
 from kinprint.records import TensorSpec
@@ -28,7 +29,7 @@ _HEADS = ("k", "q")
 _UNITS = ("down", "up")
 _EXPERTS = 2
 _DRAFTING = "num_nextn_predict_layers"
-_NUMBER = re.compile(r"\.(\d+)(?=\.)")
+_TWO_NUMBERS = re.compile(r"\.(\d+)(?=\.).*?\.(\d+)\.", re.DOTALL)
 
 ShardsByRole = Mapping[int, Mapping[str, int]]
 """By layer and role, the number of the shard that holds it."""
@@ -79,9 +80,10 @@ def _open_shards_of_layers(checkpoint: Checkpoint, level: LevelPlan) -> Model:
     number_of = {shard: at for at, shard in enumerate(shards)}
     shards_by_role: dict[int, dict[str, int]] = {}
     read: set[int] = set()
+    few = _FewExperts()
     for _ in range(_ROUNDS):
-        opened = open_partly(checkpoint, [shards[at] for at in sorted(to_read)], _is_no_expert)
-        for address, place in opened.places.items():
+        opened = open_partly(checkpoint, [shards[at] for at in sorted(to_read)], few.is_no_expert)
+        for address, place in places_of(opened.weights.values()).items():
             if address.layer is not None:
                 at = number_of[place.weight.spec.file]
                 shards_by_role.setdefault(address.layer, {})[address.role] = at
@@ -95,7 +97,7 @@ def _open_shards_of_layers(checkpoint: Checkpoint, level: LevelPlan) -> Model:
     known = drafting if isinstance(drafting, int) else 0
     if sum(layer >= depth for layer in shards_by_role) > known:
         return open_model(checkpoint)
-    return open_partly(checkpoint, [shards[at] for at in sorted(read)], _FewExperts())
+    return open_partly(checkpoint, [shards[at] for at in sorted(read)], few.is_kept)
 
 
 def _wanted(
@@ -115,24 +117,33 @@ def _wanted(
     return wanted
 
 
-def _is_no_expert(spec: TensorSpec) -> bool:
-    return len(_NUMBER.findall(spec.name)) < 2
-
-
 class _FewExperts:
-    """Lets the first experts of a layer in a shard pass: thousands more would only cost time."""
+    """Keeps the first experts of a layer in a shard: thousands more would only cost time.
+
+    A name is taken apart once, however often its tensor is asked about.
+    """
 
     def __init__(self) -> None:
-        self._passed: dict[tuple[str, str], set[str]] = {}
+        self._first: dict[tuple[str, str], set[str]] = {}
+        self._kept: set[str] = set()
 
-    def __call__(self, spec: TensorSpec) -> bool:
-        numbers = _NUMBER.findall(spec.name)
-        if len(numbers) < 2:
+    def is_no_expert(self, spec: TensorSpec) -> bool:
+        """Whether a tensor is none of an expert's; which experts are kept is noted on the way."""
+        numbers = _TWO_NUMBERS.search(spec.name)
+        if numbers is None:
+            self._kept.add(spec.name)
             return True
-        passed = self._passed.setdefault((spec.file, numbers[0]), set())
-        if len(passed) < _EXPERTS:
-            passed.add(numbers[1])
-        return numbers[1] in passed
+        layer, expert = numbers.groups()
+        first = self._first.setdefault((spec.file, layer), set())
+        if len(first) < _EXPERTS:
+            first.add(expert)
+        if expert in first:
+            self._kept.add(spec.name)
+        return False
+
+    def is_kept(self, spec: TensorSpec) -> bool:
+        """Whether a tensor that was asked about is one of the few."""
+        return spec.name in self._kept
 
 
 def _shard_by_length(checkpoint: Checkpoint, layer: int, depth: int) -> int:
