@@ -26,6 +26,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import Lock
+from typing import IO
 from zlib import crc32
 
 import msgspec
@@ -87,17 +88,21 @@ class Cache:
         verified = self._verified(entry.key, _birth(place))
         starts = [want.start for want in wanted]
         good: list[ByteRange] = []
+        unsure: list[tuple[ByteRange, int]] = []
         for stored, checksum in _journal(place / "journal"):
             nearest = bisect_left(starts, stored.stop) - 1
             if stored.stop > entry.size or nearest < 0 or wanted[nearest].stop <= stored.start:
                 continue
-            if verified.ranges.get(stored) != checksum:
-                data = _read(place / "data", stored)
-                if data is None or crc32(data) != checksum:
-                    continue
+            if verified.ranges.get(stored) == checksum:
+                good.append(stored)
+            else:
+                unsure.append((stored, checksum))
+        read = _read(place / "data", [stored for stored, _ in unsure])
+        for (stored, checksum), data in zip(unsure, read, strict=True):
+            if data is not None and crc32(data) == checksum:
                 with self._lock:
                     verified.add(stored, checksum)
-            good.append(stored)
+                good.append(stored)
         return union(good)
 
     def read(self, entry: FileEntry, span: ByteRange) -> bytes | None:
@@ -105,7 +110,7 @@ class Cache:
         if entry.key is None:
             return None
         place = self.folder / entry.key
-        data = _read(place / "data", span)
+        [data] = _read(place / "data", [span])
         # Asked after reading: if the entry is still the one that was verified, it was then.
         verified = self._verified(entry.key, _birth(place))
         with self._lock:
@@ -243,14 +248,17 @@ def _journal(file: Path) -> Iterator[tuple[ByteRange, int]]:
             yield ByteRange(start, stop), checksum
 
 
-def _read(file: Path, span: ByteRange) -> bytes | None:
-    try:
-        with file.open("rb") as stream:
-            stream.seek(span.start)
-            data = stream.read(span.size)
-    except OSError:
-        return None
-    return data if len(data) == span.size else None
+def _read(file: Path, spans: Sequence[ByteRange]) -> Iterator[bytes | None]:
+    """Ranges of a file one after another, which is opened once; None for each that is not there."""
+    with contextlib.ExitStack() as stack:
+        stream: IO[bytes] | None = None
+        for span in spans:
+            data = b""
+            with contextlib.suppress(OSError):
+                stream = stream or stack.enter_context(file.open("rb"))
+                stream.seek(span.start)
+                data = stream.read(span.size)
+            yield data if len(data) == span.size else None
 
 
 def _write_at(file: Path, start: int, data: bytes) -> None:
