@@ -42,10 +42,10 @@ class Cut(Struct, frozen=True):
         """The logical matrix (or vector) from the arrays that reading the slices gave."""
         if self.transpose:
             flat = [a.reshape(prod(a.shape[:-1]), a.shape[-1]) for a in arrays]
-            joined = np.concatenate(flat, axis=1)
+            joined = _in_one(flat, axis=1)
             joined = (joined if self.pick is None else joined[:, self.pick]).T
         else:
-            joined = np.concatenate([np.atleast_1d(a) for a in arrays], axis=0)
+            joined = _in_one([np.atleast_1d(a) for a in arrays], axis=0)
             joined = joined if self.pick is None else joined[list(self.pick)]
         joined = joined.reshape(self.shape)
         return joined + joined.dtype.type(self.offset) if self.offset else joined
@@ -71,7 +71,7 @@ def cut(
         raise SliceOutside(
             tensor=spec.name, shape=list(spec.shape), what=message("cause.slice.part", part=part)
         )
-    wanted = range(found.rows) if rows is None else rows
+    wanted = range(found.rows) if rows is None else _compact(rows)
     if rows is not None and len(wanted) and (min(wanted) < 0 or max(wanted) >= found.rows):
         what = message("cause.slice.row", number=max(wanted))
         raise SliceOutside(tensor=spec.name, shape=list(spec.shape), what=what)
@@ -88,6 +88,16 @@ def cut(
     if layout.orient == IN_OUT or layout.axis == len(spec.shape) - 1:
         return _from_columns(spec, layout, stored, columns, expert or 0)
     return _from_rows(spec, layout, stored, columns, expert or 0)
+
+
+def _in_one(arrays: Sequence[NDArray[Any]], axis: int) -> NDArray[Any]:
+    """Arrays beside each other; a single one is taken as it is, unless it shows bytes as read.
+
+    Whoever asked for numbers may change them.
+    """
+    if len(arrays) == 1 and arrays[0].flags.writeable:
+        return arrays[0]
+    return np.concatenate(arrays, axis=axis)
 
 
 def _vector(spec: TensorSpec, layout: Layout, stored: Sequence[int]) -> Cut:
