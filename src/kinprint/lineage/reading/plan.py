@@ -15,8 +15,9 @@ from msgspec.structs import replace
 from kinprint import text
 from kinprint.lineage.reading.levels import WIDTH, LevelPlan, Step, StepKind, token_window
 from kinprint.lineage.reading.steps import STEPS, all_pieces
-from kinprint.lineage.reading.tower import Piece, Tower, cost_of
+from kinprint.lineage.reading.tower import Piece, Tower, bytes_of
 from kinprint.model.places import Address
+from kinprint.records import ByteRange
 from kinprint.text import Message
 
 SPREAD_TOKENS = 64
@@ -27,6 +28,7 @@ _APART = 16 * 1024  # bytes that each of these may bring beyond its own row
 
 PieceKey = tuple[Address, bool]
 """A tensor, and whether its rows are counted along its inputs."""
+_PlannedKey = tuple[str, PieceKey]  # of a tower
 
 
 class TokenRows(Struct, frozen=True):
@@ -148,12 +150,46 @@ def _whole_cost(towers: Sequence[Tower]) -> int:
     return sum(tower.whole_bytes for tower in towers) + towers[0].tokenizer_bytes
 
 
+class _Basket(Struct, frozen=True):
+    """Pieces of a model that are read together, and what that costs.
+
+    Gaps between pieces are read through, so that whole files are priced, not what is added: each
+    anew only when something is added in it.
+    """
+
+    pieces: dict[_PlannedKey, Piece] = field(default_factory=dict)
+    cost: int = 0
+    _files: dict[str, dict[_PlannedKey, Sequence[ByteRange]]] = field(default_factory=dict)
+
+    def with_more(self, tower: Tower, pieces: Sequence[Piece]) -> _Basket:
+        """The same with some pieces more, each in place of what was there of its tensor."""
+        more = {_key(tower, piece): piece for piece in pieces}
+        files = dict(self._files)
+        changed: set[str] = set()
+        for key, piece in more.items():
+            before = tower.spans(self.pieces[key]) if key in self.pieces else {}
+            spans = tower.spans(piece)
+            for file in {**before, **spans}:
+                if file not in changed:
+                    changed.add(file)
+                    files[file] = dict(files.get(file, {}))
+                files[file].pop(key, None)
+                if file in spans:
+                    files[file][key] = spans[file]
+        gap = tower.model.checkpoint.fetcher.policy.gap
+        cost = self.cost
+        for file in changed:
+            cost += bytes_of(files[file].values(), gap)
+            cost -= bytes_of(self._files.get(file, {}).values(), gap)
+        return _Basket(self.pieces | more, cost, files)
+
+
 class _Planner:
     """Plans the towers of one model after another, within what is left of a budget."""
 
     def __init__(self, level: LevelPlan, budget: _Budget) -> None:
         self._level, self._budget = level, budget
-        self._planned: dict[tuple[str, PieceKey], tuple[Tower, Piece]] = {}
+        self._planned = _Basket()
         self._cost = 0
 
     def plan(self, tower: Tower, most: int | None = None) -> ReadingPlan:
@@ -184,9 +220,8 @@ class _Planner:
         while True:
             fewer = msgspec.structs.replace(step, layers=layers)
             fresh = self._fresh(tower, STEPS[step.kind](tower, fewer, self._level))
-            both = self._planned | {_key(tower, one): (tower, one) for one in fresh}
-            # Gaps between pieces are read through, so that the whole is priced, not what is added.
-            cost = cost_of(list(both.values())) if fresh else self._cost
+            both = self._planned.with_more(tower, fresh)
+            cost = both.cost if fresh else self._cost
             price = max(cost - self._cost, 0)
             if price <= most or not limited or layers < 2:
                 break
@@ -205,21 +240,20 @@ class _Planner:
         """Some rows of what no step has reached, as far as the budget goes: each tells alone."""
         taken = []
         for piece in STEPS[step.kind](tower, step, self._level):
-            if _key(tower, piece) in self._planned:
+            if _key(tower, piece) in self._planned.pieces:
                 continue
-            both = self._planned | {_key(tower, piece): (tower, piece)}
-            cost = cost_of(list(both.values()))
-            price = max(cost - self._cost, 0)
+            both = self._planned.with_more(tower, [piece])
+            price = max(both.cost - self._cost, 0)
             if tower.numbers(piece) <= _HELD and budget.pay(price, _left_out(step.kind)):
                 taken.append(piece)
-                self._planned, self._cost = both, max(cost, self._cost)
+                self._planned, self._cost = both, max(both.cost, self._cost)
         return taken
 
     def _fresh(self, tower: Tower, wanted: Sequence[Piece]) -> list[Piece]:
         """Pieces that hold more than what was planned before."""
         fresh = []
         for piece in wanted:
-            _, before = self._planned.get(_key(tower, piece), (None, None))
+            before = self._planned.pieces.get(_key(tower, piece))
             known = before is not None and (
                 before.rows is None
                 or (piece.rows is not None and set(piece.rows) <= set(before.rows))
@@ -229,7 +263,7 @@ class _Planner:
         return fresh
 
 
-def _key(tower: Tower, piece: Piece) -> tuple[str, PieceKey]:
+def _key(tower: Tower, piece: Piece) -> _PlannedKey:
     return tower.label, (piece.address, piece.inputs)
 
 

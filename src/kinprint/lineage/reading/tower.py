@@ -8,7 +8,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 from math import prod
 from typing import Any
 
@@ -324,7 +324,8 @@ class Tower:
 
         A piece is priced, planned and read by the same readings.
         """
-        if piece not in self._readings:
+        readings = self._readings.get(piece)
+        if readings is None:
             place = self.places[piece.address]
             if not piece.inputs:
                 readings = [self.model.reading(place, piece.rows)]
@@ -333,23 +334,30 @@ class Tower:
             else:
                 readings = [self.model.reading(place, None, run) for run in runs_of(piece.rows)]
             self._readings[piece] = readings
-        return self._readings[piece]
+        return readings
 
     def spans(self, piece: Piece) -> Mapping[str, Sequence[ByteRange]]:
         """Bytes of a piece, by file."""
-        if piece not in self._spans:
-            spans: dict[str, list[ByteRange]] = {}
-            for reading in self.readings(piece):
-                for checkpoint, slices in reading.parts():
-                    for one in slices:
-                        file = f"{id(checkpoint)} {one.tensor.file}"
-                        spans.setdefault(file, []).extend(slice_bytes(one))
-            self._spans[piece] = {file: union(ranges) for file, ranges in spans.items()}
-        return self._spans[piece]
+        known = self._spans.get(piece)
+        if known is not None:
+            return known
+        spans: dict[str, list[ByteRange]] = {}
+        for reading in self.readings(piece):
+            for checkpoint, slices in reading.parts():
+                for one in slices:
+                    file = f"{id(checkpoint)} {one.tensor.file}"
+                    spans.setdefault(file, []).extend(slice_bytes(one))
+        found = self._spans[piece] = {file: union(ranges) for file, ranges in spans.items()}
+        return found
 
     def cost(self, pieces: Sequence[Piece]) -> int:
         """Bytes that reading pieces takes, wherever the model lies."""
-        return cost_of([(self, piece) for piece in pieces])
+        files: dict[str, list[Sequence[ByteRange]]] = {}
+        for piece in pieces:
+            for file, ranges in self.spans(piece).items():
+                files.setdefault(file, []).append(ranges)
+        gap = self.model.checkpoint.fetcher.policy.gap
+        return sum(bytes_of(spans, gap) for spans in files.values())
 
     def stored_bytes(self, address: Address) -> int:
         """Length of a tensor as stored, or of its share where several share one."""
@@ -518,15 +526,9 @@ def could_match(one: Tower, other: Tower) -> bool:
     return one.width == other.width and one.facts.gated == other.facts.gated
 
 
-def cost_of(pieces: Sequence[tuple[Tower, Piece]]) -> int:
-    """Bytes that reading pieces of the towers of one model takes, wherever the model lies."""
-    spans: dict[str, list[ByteRange]] = {}
-    gap = 0
-    for tower, piece in pieces:
-        gap = tower.model.checkpoint.fetcher.policy.gap
-        for file, ranges in tower.spans(piece).items():
-            spans.setdefault(file, []).extend(ranges)
-    return sum(total(bridge(union(wanted), (), gap)) for wanted in spans.values())
+def bytes_of(spans: Iterable[Sequence[ByteRange]], gap: int) -> int:
+    """How much of one file is read for some ranges: small gaps between them are read through."""
+    return total(bridge(union(chain.from_iterable(spans)), (), gap))
 
 
 def _layers(model: Model, stack: str, stated: int | None, draft: bool) -> tuple[int, ...]:
