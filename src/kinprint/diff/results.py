@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 
-from kinprint.diff.direction import Direction
-from kinprint.diff.given import Beyond
-from kinprint.diff.merge_records import Unmerging
 from kinprint.diff.pairing import Correspondence
 from kinprint.records import Component, Cost, ModelRef, Operation, Relation, Side, TensorStatus
 from kinprint.text import Message
+
+if TYPE_CHECKING:  # what few diffs have, and what most of the room is loaded for
+    from kinprint.diff.direction import Direction
+    from kinprint.diff.given import Beyond
+    from kinprint.diff.merge_records import Unmerging
 
 
 class Estimate(Struct, frozen=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -12,13 +13,15 @@ from kinprint.lineage.about.configuration import ConfigurationField
 from kinprint.lineage.about.description import CommonTokens, Description
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.controls import Control
-from kinprint.lineage.families import Branch
 from kinprint.lineage.reading.sample import Sample, SampleRecord
 from kinprint.lineage.sharing.map import LayerMap, NormLikeness
 from kinprint.lineage.towers import TowerComparison
 from kinprint.model.model import Model
 from kinprint.records import ALPHA, Cost, Evidence, Level, ModelRef, Verdict
 from kinprint.text import Message
+
+if TYPE_CHECKING:
+    from kinprint.lineage.families import Branch  # of many models
 
 
 @dataclass(frozen=True, slots=True, init=False)

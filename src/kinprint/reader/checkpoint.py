@@ -8,7 +8,6 @@ all at once: one round trip each, however many there are.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -394,7 +393,9 @@ class Checkpoint:
             raise self._unknown(name, found) from None
 
     def _unknown(self, name: str, known: Iterable[str]) -> TensorUnknown:
-        near = difflib.get_close_matches(name, known, n=1)
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, known, n=1)
         nearest = near[0] if near else text.message("cause.tensor.nothing-near")
         return TensorUnknown(name=self.ref.name, tensor=name, near=nearest)
 

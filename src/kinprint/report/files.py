@@ -13,6 +13,9 @@ from pathlib import Path
 
 from kinprint.text.catalogue import FIRST
 
+DATA = "result.json"
+"""The file in a folder that holds the result as a whole."""
+
 
 def write_file(file: Path, raw: bytes) -> Path:
     """Write a file at once or not at all."""

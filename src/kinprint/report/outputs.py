@@ -19,7 +19,7 @@ from kinprint import text
 from kinprint.errors import BadOption, BadReference, FormatError, system_cause
 from kinprint.reader.folders import holds_weights
 from kinprint.report.exports import Export, export_for, exports, render
-from kinprint.report.files import in_language, readme, stems, write_file
+from kinprint.report.files import DATA, in_language, readme, stems, write_file
 from kinprint.report.schema import (
     ComparisonDocument,
     DiffDocument,
@@ -40,7 +40,6 @@ from kinprint.report.translation import warning
 from kinprint.source.reference import parse_reference
 
 Drawn = ComparisonDocument | MatrixDocument | StudyDocument | DiffDocument
-DATA = "result.json"
 _PAGE = "report.html"
 _OURS = re.compile(rb'\s*\{\s*"schema":\s*"kinprint\.')  # how each of our JSON files begins
 

@@ -24,7 +24,6 @@ take a `StudyInput`, and neither reads anything itself.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -69,7 +68,9 @@ def study_named(name: str) -> Study:
     known = studies()
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(name, known, n=1)
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, known, n=1)
     cause = known.fault_of(name) or (
         text.message("cause.study-near", near=near[0])
         if near

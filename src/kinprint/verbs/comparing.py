@@ -7,18 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kinprint.algebra import cores
-from kinprint.diff.direction import direction_of
-from kinprint.diff.given import beyond_base
 from kinprint.lineage.compare import compare_models
-from kinprint.lineage.matrix import compare_all
-from kinprint.lineage.planning import plan_comparison as plan_pair
 from kinprint.lineage.results import Comparison as Compared
 from kinprint.lineage.results import Settings
 from kinprint.records import ALPHA, TAKEN_OVER, Level, Progress
 from kinprint.report.build.comparison import comparison_document, matrix_document, plan_document
 from kinprint.report.results.comparison import Comparison, Matrix
-from kinprint.report.results.plan import Plan
-from kinprint.report.results.result import Failure
 from kinprint.report.schema import settled
 from kinprint.verbs.reader import (
     Meter,
@@ -33,6 +27,7 @@ from kinprint.verbs.reader import (
 
 if TYPE_CHECKING:
     from kinprint.diff.sampled_parts import SampledChanges
+    from kinprint.report.results.plan import Plan
 
 
 def compare(
@@ -124,11 +119,15 @@ def compare(
         strangers = [os.fspath(one) for one in controls]
         fetcher, pair, beyond = fetcher_of(own), (os.fspath(a), os.fspath(b)), None
         if given is not None:
+            from kinprint.diff.given import beyond_base
+
             beyond = beyond_base(*pair, os.fspath(given), fetcher, settings, len(strangers))
         beside = 0 if given is None else 1
         found = compare_models(*pair, fetcher, settings, strangers, hashes=hashes, beside=beside)
         traced = None
         if direction and found.verdict.relation.linked:
+            from kinprint.diff.direction import direction_of
+
             others = len(strangers) + beside
             traced = direction_of(*pair, fetcher, settings, others)
         document = comparison_document(found, meter.cost, beyond, traced, _changes(found))
@@ -193,6 +192,9 @@ def matrix(
     >>> found.relations, found.unread[0].given.endswith("nowhere")
     ((<Relation.DERIVED: 'derived'>,), True)
     """
+    from kinprint.lineage.matrix import compare_all
+    from kinprint.report.results.result import Failure
+
     with reading(reader, budget, cache, progress) as own:
         settings = _settings(level, alpha, own.budget, seed, base)
         meter = Meter(own)
@@ -247,6 +249,9 @@ def plan_comparison(
     >>> plan.cost.bytes  # files on this machine are read in place
     0
     """
+    from kinprint.lineage.planning import plan_comparison as plan_pair
+    from kinprint.report.results.plan import Plan
+
     with reading(reader, budget, cache, progress) as own:
         settings = _settings(level, alpha, own.budget, seed, base)
         meter = Meter(own)

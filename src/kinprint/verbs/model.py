@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -378,7 +377,9 @@ class Model:
         for address, place in zip(addresses, self._model.locate(addresses), strict=True):
             if place is None:
                 known = {str(one): None for one in self._model.places}
-                near = difflib.get_close_matches(str(address), known, n=1)
+                from difflib import get_close_matches
+
+                near = get_close_matches(str(address), known, n=1)
                 raise TensorUnknown(
                     name=self.name, tensor=str(address), near=near[0] if near else "–"
                 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -279,7 +278,9 @@ def _check_names(names: Sequence[str], known: Iterable[str], option: str) -> Non
     for name in names:
         if name in possible:
             continue
-        near = difflib.get_close_matches(name, possible, n=1)
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, possible, n=1)
         if near:
             cause = text.message("cause.name.nearest", near=near[0])
         else:

@@ -2,7 +2,8 @@
 
 A weight is found by the tensor that carries its codes; its companions stand beside it under
 names that every format makes from the same stem. What has no companions is no business of
-this room: it is read as it is.
+this room: it is read as it is. A codec is loaded with the first weight that it is for, as most
+models have none.
 """
 
 from __future__ import annotations
@@ -11,13 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from kinprint.errors import BadQuantisation
-from kinprint.model.quantised.affine import affine
-from kinprint.model.quantised.bnb4 import bnb4
 from kinprint.model.quantised.codes import EXPONENTS, FLOATS, FP8
-from kinprint.model.quantised.columns import awq, gptq
-from kinprint.model.quantised.fp4 import fp4, mxfp4_blocks
-from kinprint.model.quantised.packed import packed
-from kinprint.model.quantised.scaled import bitsandbytes_int8, scaled
 from kinprint.model.quantised.schemes import Scheme, scheme_for
 from kinprint.model.quantised.weight import Codec, QuantisedWeight, conflict
 from kinprint.records import TensorSpec
@@ -99,6 +94,8 @@ def _affine(name: str, spec: TensorSpec, specs: Specs, scheme: Scheme) -> Quanti
     if stem == name or scales is None or biases is None:
         return None
     parts = {"weight": spec, "scales": scales, "biases": biases}
+    from kinprint.model.quantised.affine import affine
+
     bits, group = scheme.modules.get(stem, (scheme.bits, scheme.group))
     return QuantisedWeight(name, affine(parts, bits, group), parts)
 
@@ -120,6 +117,8 @@ def _from_words(
             raise conflict(tensor, "cause.quantised.no-words", dtype=tensor.dtype)
     across = spec.shape[1] == scales.shape[1]
     is_gptq = across if scheme.family not in ("gptq", "awq") else scheme.family == "gptq"
+    from kinprint.model.quantised.columns import awq, gptq
+
     codec: Codec
     if is_gptq:
         codec = gptq(parts, scheme.bits, scheme.group, scheme.stored_less_one)
@@ -143,9 +142,13 @@ def _from_packed(
         raise conflict(spec, "cause.quantised.packed-shape", shape=list(spec.shape))
     codec: Codec
     if spec.dtype == "U8":
+        from kinprint.model.quantised.fp4 import fp4
+
         _refuse_beside(spec, parts.get("weight_zero_point"))
         codec = fp4(spec, scale, parts.get("weight_global_scale"))
     elif spec.dtype == "I32":
+        from kinprint.model.quantised.packed import packed
+
         _refuse_beside(spec, parts.get("weight_global_scale"))
         codec = packed(parts, scheme.options)
     else:
@@ -160,6 +163,8 @@ def _from_blocks(
     scales = specs.get(f"{stem}_scales")
     if scales is None or spec.dtype != "U8" or scales.dtype not in EXPONENTS:
         return None
+    from kinprint.model.quantised.fp4 import mxfp4_blocks
+
     parts = {"blocks": spec, "scales": scales}
     return QuantisedWeight(stem, mxfp4_blocks(spec, scales), parts)
 
@@ -173,6 +178,8 @@ def _from_quanto(
         return None
     if spec.dtype not in FP8 | {"I8"} or f"{stem}._shift" in specs:
         raise conflict(spec, "cause.quantised.quanto")
+    from kinprint.model.quantised.scaled import scaled
+
     return QuantisedWeight(stem, scaled(spec, scale), {"weight": spec, "scale": scale})
 
 
@@ -185,6 +192,8 @@ def _four_bits(name: str, spec: TensorSpec, specs: Specs) -> QuantisedWeight:
         state = f"quant_state.bitsandbytes__{kind}"
         if f"{name}.{state}" in specs:
             parts[state] = specs[f"{name}.{state}"]
+    from kinprint.model.quantised.bnb4 import bnb4
+
     return QuantisedWeight(name, bnb4(parts), parts)
 
 
@@ -194,6 +203,8 @@ def _eight_bits(
     """fp8, int8 or bytes of fp4, told apart by the types of weight and scale."""
     stem = name.removesuffix(".weight")
     if spec.dtype == "I8" and f"{stem}.SCB" in specs:
+        from kinprint.model.quantised.scaled import bitsandbytes_int8
+
         absmax, layout = specs[f"{stem}.SCB"], specs.get(f"{stem}.weight_format")
         parts = {"weight": spec, "SCB": absmax} | ({"weight_format": layout} if layout else {})
         return QuantisedWeight(name, bitsandbytes_int8(spec, absmax, layout), parts)
@@ -228,9 +239,13 @@ def _by_types(
 ) -> Codec:
     eight = spec.dtype in FP8 and scale.dtype in _SCALE_TYPES
     if eight or (spec.dtype == "I8" and scale.dtype in FLOATS):
+        from kinprint.model.quantised.scaled import scaled
+
         return scaled(spec, scale, zero, scheme.block, overall)
     if len(spec.shape) > 1 and scale.dtype in _SCALE_TYPES_OF_FP4:
         _refuse_beside(spec, zero)
+        from kinprint.model.quantised.fp4 import fp4
+
         return fp4(spec, scale, overall)
     raise conflict(spec, "cause.quantised.types", dtype=spec.dtype, scales=scale.dtype)
 

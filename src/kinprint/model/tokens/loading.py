@@ -1,4 +1,7 @@
-"""From a file's name and bytes to a vocabulary: the one place that knows all formats."""
+"""From a file's name and bytes to a vocabulary: the one place that knows all formats.
+
+What reads a format is loaded with the first file of it: a model has one, seldom two.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,7 @@ from collections.abc import Mapping
 
 from kinprint.errors import BadTokenizer
 from kinprint.model.tokens.added_tokens import MERGES, declared_tokens, named_tokens
-from kinprint.model.tokens.lists import parse_vocab_json, parse_vocab_txt
 from kinprint.model.tokens.merges import parse_merges
-from kinprint.model.tokens.ranks import is_tiktoken, parse_tekken, parse_tiktoken
-from kinprint.model.tokens.sentencepiece_model import parse_sentencepiece
-from kinprint.model.tokens.tokenizer_json import parse_tokenizer_json
 from kinprint.model.tokens.vocabulary import Vocabulary
 from kinprint.text import message
 
@@ -35,20 +34,33 @@ def load_vocabulary(name: str, raw: bytes, beside: Mapping[str, bytes] | None = 
         raise BadTokenizer(file=name, cause=message("cause.tokenizer.lfs-pointer"))
     declared = declared_tokens(files)
     if base.endswith(".tiktoken"):
+        from kinprint.model.tokens.ranks import parse_tiktoken
+
         return parse_tiktoken(name, raw, declared)
     if ".model" in base or base.endswith(".spm"):
+        from kinprint.model.tokens.ranks import is_tiktoken, parse_tiktoken
+        from kinprint.model.tokens.sentencepiece_model import parse_sentencepiece
+
         if is_tiktoken(raw):
             return parse_tiktoken(name, raw, declared)
         return parse_sentencepiece(name, raw, declared)
     raw = raw.removeprefix(_MARK)
     if base.startswith("tekken") and base.endswith(".json"):
+        from kinprint.model.tokens.ranks import parse_tekken
+
         return parse_tekken(name, raw)
     if base.endswith("vocab.json"):
+        from kinprint.model.tokens.lists import parse_vocab_json
+
         merges = _merges(files)
         return parse_vocab_json(name, raw, merges, declared, named_tokens(files))
     if base.endswith(".json"):
+        from kinprint.model.tokens.tokenizer_json import parse_tokenizer_json
+
         return parse_tokenizer_json(name, raw, declared, named_tokens(files))
     if base.endswith(".txt"):
+        from kinprint.model.tokens.lists import parse_vocab_txt
+
         return parse_vocab_txt(name, raw, declared)
     raise BadTokenizer(file=name, cause=message("cause.tokenizer.name"))
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kinprint import text
-from kinprint.diff.given import Beyond, BeyondFinding
 from kinprint.records import BeyondState
 from kinprint.report import schema
 from kinprint.report.translation import Translator
 from kinprint.text import Message
 from kinprint.titles import full_titles
+
+if TYPE_CHECKING:
+    from kinprint.diff.given import Beyond, BeyondFinding
 
 _WHICH: tuple[schema.Which, schema.Which] = ("a", "b")
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kinprint.diff.direction import Direction
-from kinprint.diff.given import Beyond
 from kinprint.errors import option_name
 from kinprint.lineage.about.description import Description
 from kinprint.lineage.charge import Charge
@@ -47,6 +45,8 @@ from kinprint.report.translation import Translator
 from kinprint.titles import full_titles, public_name, short_titles
 
 if TYPE_CHECKING:
+    from kinprint.diff.direction import Direction
+    from kinprint.diff.given import Beyond
     from kinprint.diff.sampled_parts import SampledChanges
 
 

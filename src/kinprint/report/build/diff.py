@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kinprint.diff.merge_records import Unmerging
-from kinprint.diff.pairing import Correspondence, Match, UnitsKey
-from kinprint.diff.results import Diff, Estimate, OperationFound, TensorChange
 from kinprint.lineage.results import Settings
 from kinprint.records import Cost, Operation, TensorStatus
 from kinprint.report import schema
 from kinprint.report.build.beyond import beyond_part
 from kinprint.report.build.common import made_with, titled
 from kinprint.report.build.direction import direction_part
-from kinprint.report.build.unmerge import unmerge_document
-from kinprint.report.merging import recipe_words
 from kinprint.report.translation import Translator
 from kinprint.titles import full_titles, public_name
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # most comparisons need nothing of that room
+    from kinprint.diff.merge_records import Unmerging
+    from kinprint.diff.pairing import Correspondence, Match, UnitsKey
+    from kinprint.diff.results import Diff, Estimate, OperationFound, TensorChange
     from kinprint.diff.sampled_parts import SampledChanges
 
 
@@ -102,6 +100,9 @@ def operation_part(
     """An operation as a document has it; of a merge, with its recipe."""
     recipe = yaml = ""
     if one.kind is Operation.MERGED and merge is not None:
+        from kinprint.report.build.unmerge import unmerge_document
+        from kinprint.report.merging import recipe_words
+
         told = unmerge_document(merge, Cost())
         recipe = translator.kept_in_all(lambda language: recipe_words(told, language))
         yaml = merge.yaml

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from kinprint import text
-from kinprint.diff.direction import Direction, TraceFound
 from kinprint.records import Precedence
 from kinprint.report import schema
 from kinprint.report.translation import Translator
 from kinprint.text import Message
+
+if TYPE_CHECKING:
+    from kinprint.diff.direction import Direction, TraceFound
 
 
 def direction_part(

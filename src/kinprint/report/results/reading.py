@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kinprint.report.outputs import DATA, decode_result
+from kinprint.report.files import DATA
+from kinprint.report.outputs import decode_result
 from kinprint.report.results.comparison import Comparison, Matrix
 from kinprint.report.results.diff import Diff
 from kinprint.report.results.identify import Identification

@@ -14,15 +14,7 @@ from msgspec import Struct
 from kinprint import text
 from kinprint.errors import BadOption, FileMissing, FormatError, KinprintError, printable
 from kinprint.records import Cost
-from kinprint.report.files import write_file
-from kinprint.report.outputs import (
-    DATA,
-    Output,
-    files_ending_in,
-    json_alone,
-    outputs,
-    write_outputs,
-)
+from kinprint.report.files import DATA, write_file
 from kinprint.report.schema import (
     ComparisonDocument,
     DiffDocument,
@@ -33,7 +25,6 @@ from kinprint.report.schema import (
     encode,
 )
 from kinprint.report.translation import warning
-from kinprint.studies.results import Table
 
 if TYPE_CHECKING:
     import pandas
@@ -41,6 +32,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from kinprint.report.figures.drawing import Picture
+    from kinprint.report.outputs import Output
+    from kinprint.studies.results import Table
 
 _T = TypeVar("_T")
 Kept = TypeVar("Kept", bound=Document)
@@ -251,10 +244,14 @@ class Result(ABC, Generic[Kept]):
         >>> [file.name for file in files]
         ['model.json']
         """
+        from kinprint.report.outputs import outputs
+
         return self._write(outputs([os.fspath(path) for path in paths], data=self._DATA))
 
     def _write(self, wanted: Sequence[Output]) -> list[Path]:
         """Write what was asked for; the files. A result has its JSON at least."""
+        from kinprint.report.outputs import json_alone
+
         json_alone(wanted)
         return [write_file(one.path, self.to_json()) for one in wanted]
 
@@ -330,6 +327,8 @@ class FiledResult(Result[Kept]):
     ) -> list[Path]:
         """The files that are asked for, refused if they could not be written later, or if they
         lie in one of the models that are read."""
+        from kinprint.report.outputs import files_ending_in
+
         return files_ending_in(cls.ENDINGS, paths, cls._REFUSAL, models)
 
     def save(self, *paths: str | os.PathLike[str]) -> list[Path]:
@@ -382,6 +381,8 @@ class DrawnResult(Result[Drawn]):
         return Cost() if read is None else read.cost
 
     def _write(self, wanted: Sequence[Output]) -> list[Path]:
+        from kinprint.report.outputs import write_outputs
+
         return write_outputs(self._document, wanted, self.language)
 
     def _warning(self) -> str:
