@@ -14,7 +14,10 @@ import pytest
 from safetensors.numpy import save_file
 
 import kinprint
+from kinprint.cli.root import run as run_here
 from kinprint.mirror import MirrorServer
+from kinprint.reader.fetch import Fetcher
+from kinprint.records import FileEntry
 from kinprint.text.lines import columns_of
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -232,3 +235,34 @@ def test_a_matrix_names_what_it_could_not_read(run: Run) -> None:
     assert [one["relation"] for one in found["pairs"]] == ["partial"]
     alone = run("matrix", *names[:2], "--level", "quick")
     assert alone.returncode == 2 and "zoo/gone" in alone.stderr and not alone.stdout
+
+
+@pytest.mark.parametrize(
+    ("asked", "hashed"),
+    [((), 0), (("--format", "json"), 2), (("-o", "found.json"), 2),
+     (("--format", "json", "--no-hash"), 0)],
+)  # fmt: skip
+def test_files_are_hashed_where_a_hash_is_shown(
+    asked: tuple[str, ...],
+    hashed: int,
+    demo: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    """Large models in folders take long to hash, and a terminal has no place for it."""
+    read: list[str] = []
+
+    def digest(fetcher: Fetcher, entry: FileEntry) -> str | None:
+        read.append(entry.path)
+        return original(fetcher, entry)
+
+    original = Fetcher.digest
+    monkeypatch.setattr(Fetcher, "digest", digest)
+    monkeypatch.chdir(tmp_path)
+    assert run_here(["compare", *(str(demo / one) for one in CHILD), *asked]) == 0
+    assert len(read) == hashed
+    said = capfdbinary.readouterr().out
+    document = (tmp_path / "found.json").read_bytes() if "-o" in asked else said
+    if asked:
+        assert json.loads(document)["changes"] is not None

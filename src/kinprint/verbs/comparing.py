@@ -44,6 +44,7 @@ def compare(
     budget: int | str | None = None,
     cache: bool = True,
     hashes: bool = True,
+    changes: bool = True,
     progress: Callable[[Progress], None] | None = None,
     reader: Reader | None = None,
     language: str = "en",
@@ -80,6 +81,9 @@ def compare(
     hashes : bool
         Whether to hash weight files on this machine, which reads them whole: their sha256 then
         says which files were compared. Not done where there is a budget.
+    changes : bool
+        Whether to say what changed between relatives, as far as was read anyway; pages, files and
+        the JSON show it.
     progress : callable, optional
         Called with a `Progress` whenever more was planned or read, from any thread.
     reader : Reader, optional
@@ -130,7 +134,8 @@ def compare(
 
             others = len(strangers) + beside
             traced = direction_of(*pair, fetcher, settings, others)
-        document = comparison_document(found, meter.cost, beyond, traced, _changes(found))
+        changed = _changes(found) if changes else None
+        document = comparison_document(found, meter.cost, beyond, traced, changed)
         return Comparison(settled(document), language)
 
 
