@@ -348,14 +348,19 @@ def read_pieces(
     """Pieces with their numbers and what was read for them.
 
     A digest takes as long as the reading, and leaves the interpreter alone: it is made beside.
+    What has not begun when all is read is made here, from the other end.
     """
-    read = []
+    values, coming = [], []
     for piece in pieces:
-        values = _numbers(tower, piece)
-        read.append((piece, values, beside.submit(sha256_of, values)))
+        values.append(_numbers(tower, piece))
+        coming.append(beside.submit(sha256_of, values[-1]))
+    digests = [
+        sha256_of(numbers) if digest.cancel() else digest.result()
+        for numbers, digest in zip(reversed(values), reversed(coming), strict=True)
+    ]
     return [
-        (piece, ReadPiece.of(tower, piece, values, digest.result(), _stored(tower, piece)))
-        for piece, values, digest in read
+        (piece, ReadPiece.of(tower, piece, numbers, digest, _stored(tower, piece)))
+        for piece, numbers, digest in zip(pieces, values, reversed(digests), strict=True)
     ]
 
 
