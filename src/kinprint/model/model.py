@@ -7,7 +7,6 @@ rows need. A reading is planned first and carried out together with all others.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import prod
@@ -412,7 +411,9 @@ def vocabulary_of(
 
 def _content(files: Mapping[str, bytes]) -> bytes:
     """One digest of some files, names included: their ending tells the format."""
-    found = hashlib.sha256()
+    from hashlib import sha256
+
+    found = sha256()
     for path, raw in files.items():
         found.update(f"{path} {len(raw)} ".encode())
         found.update(raw)

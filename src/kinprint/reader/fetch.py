@@ -8,7 +8,6 @@ local files are read in place and cost nothing.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from bisect import bisect_right, insort
@@ -259,7 +258,9 @@ class Fetcher:
         """
         if entry.sha256 is not None or entry.local is None:
             return entry.sha256
-        found = hashlib.sha256()
+        from hashlib import sha256
+
+        found = sha256()
         try:
             with Path(entry.local).open("rb", buffering=0) as file:
                 if _has_holes(file.fileno(), entry.size):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
 from kinprint import text
 from kinprint.errors import BadOption
@@ -15,10 +16,12 @@ from kinprint.reader.formats.registry import SAFETENSORS
 from kinprint.records import Cost, Progress, Slice
 from kinprint.report.build.inspection import inspection_document
 from kinprint.report.results.inspection import Inspection
-from kinprint.report.results.plan import Plan
 from kinprint.report.schema import ReadingPlanDocument, StageCost
-from kinprint.verbs.model import Model
 from kinprint.verbs.reader import Meter, ModelName, Reader, fetcher_of, reading, written_name
+
+if TYPE_CHECKING:
+    from kinprint.report.results.plan import Plan
+    from kinprint.verbs.model import Model
 
 NORMS = "*norm*.weight"
 """The tensors whose cost `plan` tells unless others are asked for."""
@@ -66,6 +69,8 @@ def open(
     ...     model.read("q", layer=0, rows=range(2)).shape
     (2, 128)
     """
+    from kinprint.verbs.model import Model
+
     own = Reader(budget=budget, cache=cache, progress=progress) if reader is None else reader
     under = written_name(base)
     try:
@@ -216,6 +221,8 @@ def plan_inspection(
 def _plan(
     checkpoint: Checkpoint, what: str, tensors: int | None, cost: Cost, spent: Cost, language: str
 ) -> Plan:
+    from kinprint.report.results.plan import Plan
+
     ref = checkpoint.ref
     document = ReadingPlanDocument(
         model=ref.given,

@@ -6,8 +6,6 @@ that the reports on such cases argued from; none of them is evidence about weigh
 
 from __future__ import annotations
 
-import hashlib
-
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
@@ -107,7 +105,9 @@ def vocabulary_sha256(vocabulary: Vocabulary) -> str:
     """
     special = np.zeros(vocabulary.size, np.uint8)
     special[list(vocabulary.special)] = 1
-    digest = hashlib.sha256(_lengths(vocabulary).tobytes())
+    from hashlib import sha256
+
+    digest = sha256(_lengths(vocabulary).tobytes())
     digest.update(special.tobytes())
     digest.update(b"".join(filter(None, vocabulary.tokens)))
     return digest.hexdigest()
@@ -123,7 +123,9 @@ def merges_sha256(vocabulary: Vocabulary, first: int | None = None) -> str | Non
     parts = vocabulary.merges[:first].ravel()
     lengths = np.append(_lengths(vocabulary), _MISSING)  # where -1 points
     tokens = [*(token or b"" for token in vocabulary.tokens), b""]
-    digest = hashlib.sha256(lengths[parts].tobytes())
+    from hashlib import sha256
+
+    digest = sha256(lengths[parts].tobytes())
     digest.update(b"".join([tokens[at] for at in parts.tolist()]))
     return digest.hexdigest()
 

@@ -20,7 +20,6 @@ from kinprint.errors import FormatError
 from kinprint.records import MergeOutcome
 from kinprint.report.schema.comparison import ComparisonDocument
 from kinprint.report.schema.diff import DiffDocument
-from kinprint.report.schema.first import FirstComparison, FirstMatrix
 from kinprint.report.schema.identify import IdentifyDocument
 from kinprint.report.schema.inspection import InspectionDocument
 from kinprint.report.schema.matrix import MatrixDocument
@@ -54,6 +53,8 @@ Shown = TypeVar(
     | TreeDocument,
 )
 
+_Known = TypeVar("_Known", bound=Document)
+
 _SHOWN = 200  # characters of a cause
 _UNKNOWN_KIND = re.compile(r"Invalid value '(.*)' - at `\$\.schema`")
 # More than any comparison has; a page of it would help nobody.
@@ -80,14 +81,19 @@ def encode_line(document: object) -> bytes:
 
 def decode(raw: bytes, name: str = "result.json") -> Document:
     """The document in a JSON file; an error that names the file where there is none."""
-    found: Document = _read(Document | FirstComparison | FirstMatrix, raw, name)
-    return found
+    # Few files are of the first version, whose reader loads all that is said of a comparison.
+    from kinprint.report.schema.first import FirstComparison, FirstMatrix
+
+    read = _read(Document | FirstComparison | FirstMatrix, raw, name)
+    found: Document = read.today() if isinstance(read, FirstComparison | FirstMatrix) else read
+    return _checked(found, name)
 
 
 def settled(document: Shown) -> Shown:
     """A document as it comes back from its file, so that it is drawn now as it will be then."""
-    found: Shown = _read(type(document), encode(document), "result.json")
-    return found
+    name = "result.json"
+    found: Shown = _read(type(document), encode(document), name)
+    return _checked(found, name)
 
 
 def plain(value: object) -> object:
@@ -108,19 +114,22 @@ def _record(kind: type, value: Any) -> Any:
 
 
 def _read(kind: Any, raw: bytes, name: str) -> Any:
-    """A document of one of some kinds from the JSON of a file of that name."""
+    """What is of one of some kinds in the JSON of a file of that name."""
     try:
-        read = _decoder(kind).decode(raw)
+        return _decoder(kind).decode(raw)
     except RecursionError:
         raise _unreadable(name, text.message("cause.nested-too-deeply")) from None
     except msgspec.ValidationError as error:
         raise _unreadable(name, _misfit(str(error)[:_SHOWN])) from None
     except ValueError:  # msgspec's, and bytes that are no text
         raise _unreadable(name, text.message("cause.document.no-json")) from None
-    found = read.today() if isinstance(read, FirstComparison | FirstMatrix) else read
-    for cause in _contradictions(found):
+
+
+def _checked(document: _Known, name: str) -> _Known:
+    """The document, unless it says what none says that was made here."""
+    for cause in _contradictions(document):
         raise _unreadable(name, cause)
-    return found
+    return document
 
 
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
