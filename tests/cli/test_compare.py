@@ -265,4 +265,5 @@ def test_files_are_hashed_where_a_hash_is_shown(
     said = capfdbinary.readouterr().out
     document = (tmp_path / "found.json").read_bytes() if "-o" in asked else said
     if asked:
-        assert json.loads(document)["changes"] is not None
+        found = json.loads(document)
+        assert found["changes"] is not None and found["shared"] is not None

@@ -139,10 +139,10 @@ def compare_two(
     """Compare two models, show and write what was found; the exit code."""
     if dry_run:
         return show_plan((a, b, *controls, *([given] if given else [])), format, settings)
-    kept = format == "json" or bool(output)  # a terminal shows neither hashes nor what changed
+    kept = format == "json" or bool(output)  # a terminal shows the answer alone
     found = kinprint.compare(
         a, b, controls=controls, given=given, direction=direction,
-        hashes=hashes and kept, changes=kept, **settings,
+        hashes=hashes and kept, details=kept, **settings,
     )  # fmt: skip
     show(found, format, output)
     first, second = ((one.kind, one.name, one.commit) for one in found.document.models)

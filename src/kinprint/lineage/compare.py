@@ -73,6 +73,7 @@ def compare_models(
     controls: Sequence[str] = (),
     *,
     hashes: bool = True,
+    details: bool = True,
     beside: int = 0,
 ) -> Comparison:
     """Say how two models are related, reading as little as makes it clear.
@@ -90,6 +91,8 @@ def compare_models(
         null, and never change what has one.
     hashes
         Whether to hash weight files on this machine meanwhile, unless there is a budget.
+    details
+        Whether to map where the shared weights are.
     beside
         How many other models are read within the same budget.
     """
@@ -119,7 +122,8 @@ def compare_models(
                 left = _bytes_left(settings, fetcher)
                 same = same_contents(models[0], models[1], settings.alpha, left)
                 outcome = outcome if same is None else replace(outcome, verdict=same)
-            shared = map_shared(outcome.pair, outcome.sides[0], outcome.evidence, outcome.charge)
+            tested = outcome.pair, outcome.sides[0], outcome.evidence, outcome.charge
+            shared = map_shared(*tested) if details else None
         comparison = Comparison(
             pair[0].ref,
             pair[1].ref,

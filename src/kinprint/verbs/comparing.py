@@ -44,7 +44,7 @@ def compare(
     budget: int | str | None = None,
     cache: bool = True,
     hashes: bool = True,
-    changes: bool = True,
+    details: bool = True,
     progress: Callable[[Progress], None] | None = None,
     reader: Reader | None = None,
     language: str = "en",
@@ -81,9 +81,9 @@ def compare(
     hashes : bool
         Whether to hash weight files on this machine, which reads them whole: their sha256 then
         says which files were compared. Not done where there is a budget.
-    changes : bool
-        Whether to say what changed between relatives, as far as was read anyway; pages, files and
-        the JSON show it.
+    details : bool
+        Whether to say, beside the answer, where shared weights are and what changed, as far as was
+        read anyway. Pages, files and the JSON show both, a terminal neither.
     progress : callable, optional
         Called with a `Progress` whenever more was planned or read, from any thread.
     reader : Reader, optional
@@ -127,14 +127,16 @@ def compare(
 
             beyond = beyond_base(*pair, os.fspath(given), fetcher, settings, len(strangers))
         beside = 0 if given is None else 1
-        found = compare_models(*pair, fetcher, settings, strangers, hashes=hashes, beside=beside)
+        found = compare_models(
+            *pair, fetcher, settings, strangers, hashes=hashes, details=details, beside=beside
+        )
         traced = None
         if direction and found.verdict.relation.linked:
             from kinprint.diff.direction import direction_of
 
             others = len(strangers) + beside
             traced = direction_of(*pair, fetcher, settings, others)
-        changed = _changes(found) if changes else None
+        changed = _changes(found) if details else None
         document = comparison_document(found, meter.cost, beyond, traced, changed)
         return Comparison(settled(document), language)
 
