@@ -91,7 +91,8 @@ def show(found: Shown, format: str, output: Sequence[str], *, cost: bool = True)
 
     What reading it took is told unless that was long ago.
     """
-    with saved(lambda: found.save(*output)) as written, reader_may_leave():
+    # What writes files is loaded where there are any.
+    with saved(lambda: found.save(*output) if output else None) as written, reader_may_leave():
         if format == "json":
             write_json(found)
             return
