@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from kinprint import text
 from kinprint.errors import BadOption, KinprintError, attempt
@@ -16,7 +17,6 @@ from kinprint.reader.checkpoint import open_checkpoint
 from kinprint.reader.fetch import side_by_side
 from kinprint.records import Progress, Role
 from kinprint.report.build.study import study_document
-from kinprint.report.results.plan import Plan
 from kinprint.report.results.result import Failure
 from kinprint.report.results.study import StudyResult
 from kinprint.report.schema import StageCost, StudyPlanDocument, settled
@@ -33,6 +33,9 @@ from kinprint.verbs.reader import (
     reading,
     written_name,
 )
+
+if TYPE_CHECKING:
+    from kinprint.report.results.plan import Plan
 
 ROWS = 16
 """Rows of a matrix that a study samples unless somebody asks for more or all."""
@@ -216,6 +219,8 @@ def plan_study(
     >>> kinprint.plan_study("same-layer", zoo / "base-a", zoo / "base-b").local
     True
     """
+    from kinprint.report.results.plan import Plan
+
     chosen, request = study_named(name), _request(layers, roles, measures, rows, seed)
     with reading(reader, budget, cache, progress) as own:
         meter = Meter(own)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from kinprint.records import Cost, ModelRef
 from kinprint.report import schema
 from kinprint.report.translation import Translator
-from kinprint.studies.reproduction.published import ComparedNumber
 from kinprint.studies.results import Cell, Result, Table
 from kinprint.studies.study import Request, Study
 from kinprint.text import Message, Sentence
+
+if TYPE_CHECKING:
+    from kinprint.studies.reproduction.published import ComparedNumber
 
 
 def study_document(
