@@ -313,7 +313,14 @@ Plane = tuple[Array, Array]
 
 def _plane_likeness(first: Plane, second: Plane, turn: Array | None) -> Array:
     """Sum of the squared cosines between the planes that gate and up rows span."""
-    return sum((x @ y.T) ** 2 for x in (carried(one, turn) for one in first) for y in second)
+    xp = array_module(first[0])
+    total = None
+    for x in (carried(one, turn) for one in first):
+        for y in second:
+            cosines = x @ y.T
+            xp.square(cosines, out=cosines)
+            total = cosines if total is None else xp.add(total, cosines, out=total)
+    return total
 
 
 def _plane(units: UnitRows) -> Plane:
