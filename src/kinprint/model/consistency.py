@@ -121,20 +121,12 @@ def _contradictions(places: Places, geometry: Geometry) -> Iterator[tuple[Addres
 
 
 def _shapes(places: Places) -> dict[Address, tuple[int, ...]]:
-    """Shapes of all places where they are known, worked out once for those stored alike.
-
-    Those of codes that cannot be read are not the weights'.
-    """
-    found: dict[Address, tuple[int, ...]] = {}
-    alike: dict[tuple[int, str], tuple[int, ...] | None] = {}
-    for address, place in places.items():
-        if place.weight.refusal is not None:
-            continue
-        key = (id(place.weight.layout), place.part)
-        shape = alike[key] if key in alike else alike.setdefault(key, place.shape)
-        if shape is not None:
-            found[address] = shape
-    return found
+    """Shapes of all places where they are known; those of unreadable codes are not the weights'."""
+    return {
+        address: shape
+        for address, place in places.items()
+        if place.weight.refusal is None and (shape := place.shape) is not None
+    }
 
 
 def _feed_forwards(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from math import prod
 
 import msgspec
 from msgspec.structs import replace
@@ -82,15 +81,7 @@ class Place(msgspec.Struct, frozen=True):
     def shape(self) -> tuple[int, ...] | None:
         """Outputs by inputs, or the length of a vector; None while it is not known."""
         layout = self.weight.layout
-        if layout is None:
-            return None
-        part = layout.part(self.part)
-        rows = part.rows if part is not None else layout.outputs
-        dimensions = len(layout.shape) - (1 if layout.experts and not layout.flat else 0)
-        if dimensions < 2:
-            return (rows,)
-        each = prod(layout.shape) // max(layout.experts, 1)
-        return rows, each // max(layout.outputs, 1)
+        return None if layout is None else layout.part_shape(self.part)
 
 
 def places_of(weights: Iterable[Weight]) -> dict[Address, Place]:

@@ -7,6 +7,8 @@ families or files, so that cutting, showing and testing share one description.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
+from math import prod
 
 from msgspec import Struct
 
@@ -53,7 +55,7 @@ class StoredPart(Struct, frozen=True):
         return [self.stored(row) for row in rows]
 
 
-class Layout(Struct, frozen=True):
+class Layout(Struct, frozen=True, dict=True):
     """How one tensor is stored, and how to read what it means.
 
     `shape` is that of the file, but where heads have an axis of their own it is folded into
@@ -93,6 +95,28 @@ class Layout(Struct, frozen=True):
             if part.role == role:
                 return part
         return None
+
+    def part_shape(self, role: str) -> tuple[int, ...]:
+        """Outputs by inputs of the part of that role, or the length of a vector.
+
+        Worked out once: tensors that are stored alike share a layout, and are asked often.
+        """
+        known = self._part_shapes
+        if role not in known:
+            known[role] = self._shape_of(self.part(role))
+        return known[role]
+
+    @cached_property
+    def _part_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {}
+
+    def _shape_of(self, part: StoredPart | None) -> tuple[int, ...]:
+        rows = self.outputs if part is None else part.rows
+        dimensions = len(self.shape) - (1 if self.experts and not self.flat else 0)
+        if dimensions < 2:
+            return (rows,)
+        each = prod(self.shape) // max(self.experts, 1)
+        return rows, each // max(self.outputs, 1)
 
 
 def pattern_of(layout: Layout) -> str:
