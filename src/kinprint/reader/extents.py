@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 from kinprint.records import ByteRange
+
+_start = attrgetter("start")
 
 
 def union(ranges: Iterable[ByteRange]) -> tuple[ByteRange, ...]:
     """Sorted, disjoint ranges that cover the same bytes."""
     merged: list[ByteRange] = []
-    for item in sorted(item for item in ranges if item.size > 0):
+    for item in sorted((item for item in ranges if item.start < item.stop), key=_start):
         if merged and item.start <= merged[-1].stop:
             if item.stop > merged[-1].stop:
                 merged[-1] = ByteRange(merged[-1].start, item.stop)

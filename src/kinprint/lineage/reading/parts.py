@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from math import prod
 
 from kinprint.model.places import Address, Place, word_of
@@ -21,8 +22,13 @@ _ROLES = frozenset(Role)
 
 def component_of(role: str) -> Component | None:
     """What a tensor of some role, or its bias, is a part of; None for what is no weight."""
-    word, _, _ = role.partition(":")
-    match weight_of(word):
+    return _component_of_word(weight_of(role.partition(":")[0]))
+
+
+@cache
+def _component_of_word(word: str) -> Component | None:
+    """The same for a role alone; there are few, and each model asks for thousands of tensors."""
+    match word:
         case Role.EMBED:
             return Component.EMBEDDING
         case Role.LM_HEAD:
@@ -81,8 +87,7 @@ def part_of(place: Place, tower: str) -> Part | None:
     weight, address, shape = place.weight, place.address, place.shape
     if shape is not None and prod(shape) < 2 and not _is_learnt_number(shape, address):
         return None
-    plain = weight.refusal is None and not is_without_scale(place)
-    if plain and has_whole_numbers(place):
+    if weight.refusal is None and has_whole_numbers(place) and not is_without_scale(place):
         return None
     if address.tower == PROJECTOR != tower:
         return Part(Component.PROJECTOR, tower=tower)
