@@ -209,8 +209,9 @@ class _Layers:
             index=index,
             total=total,
             up=up.values,
-            # Zeros where it was not read: rows of zeros are no evidence in any test.
-            down=down if down is not None and self._in_stream(down) else np.zeros_like(up.values),
+            # Zeros where it was not read: rows of zeros are no evidence in any test, and as long
+            # as nobody looks at them they take no memory.
+            down=down if down is not None and self._in_stream(down) else _zeros(up.values),
             gate=gate if gate is not None and self._in_stream(gate) else None,
             bias=None if bias is None else bias.reshape(-1),
         )
@@ -260,6 +261,10 @@ class _Layers:
         """Rows of another matrix for the same units."""
         piece = self._piece(role, layer, expert, inputs=inputs)
         return piece.values if piece is not None and piece.rows == up.rows else None
+
+
+def _zeros(like: Floats) -> Floats:
+    return np.zeros(like.shape, like.dtype)
 
 
 def _present(parts: Mapping[_K, _V | None]) -> dict[_K, _V]:
