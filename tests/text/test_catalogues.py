@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from gettext import GNUTranslations
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from kinprint import text
 from kinprint.records import Reason
+from kinprint.text.catalogue import FOLDER, known_keys, languages, plural_form, template
 
 SOURCE = Path(text.__file__).parents[1]
 PREFIXES = (
@@ -180,3 +182,18 @@ def test_sentences_say_shares_by_that_rule() -> None:
     fields = {"tensors": 56, "compared": 56, "equal": 55, "numbers": 1_631_872}
     said = text.say("diff.totals", "en", share=1 / 1_631_872, **fields)
     assert said.endswith("; < 0.1 % of 1,631,872 numbers changed.")
+
+
+@pytest.mark.parametrize("language", languages())
+def test_sentences_are_those_that_gettext_finds(language: str) -> None:
+    with (FOLDER / f"{language}.mo").open("rb") as file:
+        judge = GNUTranslations(file)
+    keys = list(known_keys(language))
+    assert "cli.stopped" in keys and len(keys) == len(set(keys)) > 1000
+    for key in keys:
+        said = judge.gettext(key)  # where a key has several forms, gettext knows no single one
+        assert template(key, language) == (judge.ngettext(key, key, 1) if said == key else said)
+        for count in (0, 1, 2, 5, 21):
+            several = judge.ngettext(key, key, count)
+            assert template(key, language, count) == (said if several == key else several)
+            assert plural_form(key, language, count) == judge.plural(count)  # type: ignore[attr-defined]
