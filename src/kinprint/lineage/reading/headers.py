@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
@@ -124,21 +125,21 @@ class _FewExperts:
     """
 
     def __init__(self) -> None:
-        self._first: dict[tuple[str, str], set[str]] = {}
+        self._first: dict[tuple[str, str], set[str]] = defaultdict(set)
         self._kept: set[str] = set()
 
     def is_no_expert(self, spec: TensorSpec) -> bool:
         """Whether a tensor is none of an expert's; which experts are kept is noted on the way."""
-        numbers = _TWO_NUMBERS.search(spec.name)
+        name = spec.name
+        numbers = _TWO_NUMBERS.search(name)
         if numbers is None:
-            self._kept.add(spec.name)
+            self._kept.add(name)
             return True
         layer, expert = numbers.groups()
-        first = self._first.setdefault((spec.file, layer), set())
-        if len(first) < _EXPERTS:
+        first = self._first[spec.file, layer]
+        if expert in first or len(first) < _EXPERTS:
             first.add(expert)
-        if expert in first:
-            self._kept.add(spec.name)
+            self._kept.add(name)
         return False
 
     def is_kept(self, spec: TensorSpec) -> bool:
