@@ -6,9 +6,9 @@ from typing import NoReturn
 
 __all__ = ["main"]
 
-# Python looks for cycles after every 700 new records; a command makes tens of thousands, keeps
+# Python looks for cycles after every 700 new records; a command makes a hundred thousand, keeps
 # them to its end, and makes few cycles.
-_RECORDS_BETWEEN_SEARCHES = 100_000
+_RECORDS_BETWEEN_SEARCHES = 500_000
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
