@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,17 +39,36 @@ def test_whoever_leaves_last_gives_the_threads_back() -> None:
         assert set(threads()) == {2}
 
 
-# What each part of a process of its own sees: at the start, in `busy_algebra`, there in
-# `calm_algebra`, there in `busy_algebra` again, and at the end.
+# What a process of its own sees at each step of some code.
 _LOOK = """
+import sys
+from contextlib import ExitStack
 from kinprint import algebra
 from kinprint.algebra import begin_calmly, busy_algebra, calm_algebra
+from kinprint.cli.environment import save_address_space
 algebra.cores = lambda: 2
+def look():
+    from threadpoolctl import threadpool_info
+    print(*{one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"})
+"""
+
+
+def seen(code: str, **variables: str) -> list[int]:
+    inherited = {name: value for name, value in os.environ.items() if name not in THREADS}
+    done = subprocess.run(
+        [sys.executable, "-c", _LOOK + code],
+        env=inherited | variables,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    return [int(line) for line in done.stdout.split()]
+
+
+_NESTED = """
 begin_calmly()
 import numpy
-from threadpoolctl import threadpool_info
-def look():
-    print(*{one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"})
 look()
 with busy_algebra():
     look()
@@ -56,27 +76,63 @@ with busy_algebra():
         look()
         with busy_algebra():
             look()
+    look()
 with calm_algebra():
     look()
 look()
 """
 
 
-def seen(**variables: str) -> list[int]:
-    inherited = {name: value for name, value in os.environ.items() if name not in THREADS}
-    done = subprocess.run(
-        [sys.executable, "-c", _LOOK],
-        env=inherited | variables, stdout=subprocess.PIPE, text=True, check=True,
-    )  # fmt: skip
-    return [int(line) for line in done.stdout.split()]
-
-
 def test_a_command_begins_calmly_and_lets_large_products_use_all_cores() -> None:
-    assert seen() == [1, 2, 1, 1, 1, 1]
+    assert seen(_NESTED) == [1, 2, 1, 1, 2, 1, 1]
 
 
 def test_what_a_user_says_of_threads_stays() -> None:
-    assert seen(OPENBLAS_NUM_THREADS="1") == [1, 1, 1, 1, 1, 1]
+    assert seen(_NESTED, OPENBLAS_NUM_THREADS="1") == [1] * 7
+
+
+def test_whoever_comes_and_goes_in_any_order_leaves_it_calm() -> None:
+    code = """
+begin_calmly()
+import numpy
+busy, calm = busy_algebra(), calm_algebra()
+busy.__enter__(); calm.__enter__(); look()
+busy.__exit__(None, None, None); look()
+calm.__exit__(None, None, None); look()
+with busy_algebra():
+    look()
+with calm_algebra():
+    look()
+"""
+    assert seen(code) == [1, 1, 1, 2, 1]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
+def test_where_there_is_little_room_no_product_has_many_threads() -> None:
+    code = """
+import resource
+resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+save_address_space()
+begin_calmly()
+import numpy
+with busy_algebra():
+    look()
+"""
+    assert seen(code) == [1]
+
+
+@pytest.mark.parametrize("level", ["quick", "deep"])
+def test_commands_begin_so_and_end_so(level: str, demo: Path) -> None:
+    pair = [str(demo / "zoo" / name) for name in ("base-a", "base-b")]
+    code = f"""
+import io
+from contextlib import redirect_stdout
+from kinprint.cli.root import run
+with redirect_stdout(io.StringIO()):
+    assert run(["compare", *{pair!r}, "--level", {level!r}]) == 0
+look()
+"""
+    assert seen(code) == [1]
 
 
 def test_nothing_is_set_once_arithmetic_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,35 +25,24 @@ def cores() -> int:
 
 
 def begin_calmly() -> None:
-    """Have no threads of arithmetic until `busy_algebra` asks for them.
+    """Have one thread of arithmetic until `busy_algebra` asks for more.
 
-    OpenBLAS starts one for each core when NumPy is loaded, which wait at full speed for work that
-    seldom comes, and hold a buffer each. What a user has set, or has loaded, stays.
+    When NumPy is loaded its library starts one for each core, which wait at full speed for work
+    that seldom comes, and hold a buffer each. What a user has set, or has loaded, stays.
     """
     if "numpy" not in sys.modules and not any(name in os.environ for name in THREADS):
-        os.environ["OPENBLAS_NUM_THREADS"] = "1"
-        _CALM.from_the_start = True
+        os.environ.update(dict.fromkeys(THREADS, "1"))
+        _THREADS_NOW.began_calmly = True
 
 
 @contextmanager
 def busy_algebra() -> Iterator[None]:
-    """Let products of large matrices use all cores for a while.
+    """Let products of large matrices use all cores for a while, where this process began calmly.
 
-    Nothing changes where this process did not begin calmly, or somebody is inside `calm_algebra`.
+    Whoever is inside `calm_algebra` meanwhile keeps them on one.
     """
-    with _CALM.lock:
-        waking = _CALM.from_the_start and not _CALM.guests
-        _CALM.from_the_start &= not waking
-    if not waking:
+    with _THREADS_NOW.with_one_more("busy"):
         yield
-        return
-    from threadpoolctl import threadpool_limits
-
-    try:
-        with threadpool_limits(limits=cores(), user_api="blas"):
-            yield
-    finally:
-        _CALM.from_the_start = True
 
 
 @contextmanager
@@ -64,28 +53,49 @@ def calm_algebra() -> Iterator[None]:
     other on a busy one until a second has become twenty. Whoever leaves last gives back the
     threads that there were, so that comparisons side by side do not take them away for good.
     """
-    with _CALM.lock:
-        if not _CALM.guests and not _CALM.from_the_start:
-            from threadpoolctl import threadpool_limits
-
-            _CALM.limits = threadpool_limits(limits=1, user_api="blas")
-        _CALM.guests += 1
-    try:
+    with _THREADS_NOW.with_one_more("calm"):
         yield
-    finally:
-        with _CALM.lock:
-            _CALM.guests -= 1
-            if not _CALM.guests and _CALM.limits is not None:
-                _CALM.limits.restore_original_limits()
-                _CALM.limits = None
 
 
-class _Calm:
-    """Who is inside `calm_algebra`, what to give back, and whether this process began calmly."""
+class _ThreadsNow:
+    """Who asks for one thread or for many, in whatever order they come and go."""
 
     def __init__(self) -> None:
-        self.lock, self.guests, self.from_the_start = Lock(), 0, False
-        self.limits: Any = None
+        self.began_calmly = False
+        self._lock = Lock()
+        self._inside = {"busy": 0, "calm": 0}
+        self._most: int | None = None  # None: as many as there were
+        self._limits: Any = None
+
+    @contextmanager
+    def with_one_more(self, kind: str) -> Iterator[None]:
+        """Count somebody who is busy or calm as long as the block lasts."""
+        self._count(kind, 1)
+        try:
+            yield
+        finally:
+            self._count(kind, -1)
+
+    def _count(self, kind: str, more: int) -> None:
+        with self._lock:
+            self._inside[kind] += more
+            if self.began_calmly:
+                many = self._inside["busy"] and not self._inside["calm"]
+                self._allow(cores() if many else None)
+            else:
+                self._allow(1 if self._inside["calm"] else None)
+
+    def _allow(self, most: int | None) -> None:
+        if most == self._most:
+            return
+        if self._limits is not None:
+            self._limits.restore_original_limits()
+            self._limits = None
+        if most is not None:
+            from threadpoolctl import threadpool_limits
+
+            self._limits = threadpool_limits(limits=most, user_api="blas")
+        self._most = most
 
 
-_CALM = _Calm()
+_THREADS_NOW = _ThreadsNow()

@@ -34,7 +34,7 @@ def save_address_space() -> None:
     """Under `ulimit -v`, take what threads need and not what they might.
 
     The C library sets aside 8 MiB of stack for each thread and 64 MiB of heap for many of them,
-    and ends the process where it finds no room.
+    and OpenBLAS a buffer for each core; it ends the process where it finds no room.
     """
     try:
         import resource
@@ -45,6 +45,7 @@ def save_address_space() -> None:
     import ctypes
     import threading
 
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     threading.stack_size(_STACK)
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)

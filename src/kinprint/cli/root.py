@@ -89,8 +89,8 @@ def run(arguments: list[str] | None = None) -> int:
 
 def _run(arguments: list[str] | None) -> int:
     check_environment()
+    save_address_space()  # first: where there is little room, no part of a command has many threads
     begin_calmly()
-    save_address_space()
     code: Any = kinprint_command(arguments, standalone_mode=False)
     return code if isinstance(code, int) else 0
 

@@ -11,6 +11,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kinprint.algebra import busy_algebra
 from kinprint.device import array_module, downloaded, uploaded
 from kinprint.measure import blocks
 from kinprint.measure.blocks import Floats
@@ -113,7 +114,8 @@ def _decompose(a: ArrayLike, k: int, direct: int) -> tuple[Floats, Floats]:
         _, values, vectors = np.linalg.svd(whole, full_matrices=False)
         tiny, basis = values[0] * max(m.shape) * 1e-15, vectors.T
     else:
-        values, basis = _by_gram(m, power, k)
+        with busy_algebra():
+            values, basis = _by_gram(m, power, k)
         tiny = values[0] * 1e-7
     rank = int((values > tiny).sum())
     return np.ldexp(values, power), basis[:, : min(k, rank)]
