@@ -130,3 +130,9 @@ def test_all_verbs_refuse_a_model_without_files_that_its_index_names(
     ):
         with pytest.raises(kinprint.PartsMissing, match=r"extra\.safetensors"):
             ask()
+
+
+def test_rows_may_be_an_array(demo: Path) -> None:
+    with kinprint.open(demo / BASE) as model:
+        rows = model.read("q", layer=0, rows=np.arange(3))  # type: ignore[arg-type]
+        np.testing.assert_array_equal(rows, model.read("q", layer=0, rows=range(3)))

@@ -168,6 +168,6 @@ def _compact(indices: Sequence[int]) -> range | tuple[int, ...]:
     """Indices as a range where they are one."""
     if isinstance(indices, range):
         return indices
-    if indices and list(indices) == list(range(indices[0], indices[0] + len(indices))):
+    if len(indices) and list(indices) == list(range(indices[0], indices[0] + len(indices))):
         return range(indices[0], indices[0] + len(indices))
     return tuple(indices)
