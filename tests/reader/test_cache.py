@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kinprint.errors import CacheBroken, DiskFull
+from kinprint.reader import cache as cache_module
 from kinprint.reader.cache import Cache
 from kinprint.reader.extents import subtract, union
 from kinprint.records import ByteRange, FileEntry
@@ -59,6 +61,22 @@ def test_known_is_the_union_of_what_was_written(
     assert known == union(ByteRange(start, start + size) for start, size in writes)
     for span in known:
         assert cache.read(ENTRY, span) == content(span.start, span.stop)
+
+
+def test_a_range_that_two_processes_noted_is_checked_once(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for one in (cache, Cache(cache.folder)):
+        one.write(ENTRY, 100, content(100, 200), "zoo/a")
+    checked: list[int] = []
+
+    def counting(data: bytes) -> int:
+        checked.append(len(data))
+        return zlib.crc32(data)
+
+    monkeypatch.setattr(cache_module, "crc32", counting)
+    assert Cache(cache.folder).known(ENTRY, [ByteRange(0, SIZE)]) == (ByteRange(100, 200),)
+    assert [length for length in checked if length == 100] == [100]
 
 
 def test_files_are_sparse(cache: Cache) -> None:

@@ -88,7 +88,7 @@ class Cache:
         verified = self._verified(entry.key, _birth(place))
         starts = [want.start for want in wanted]
         good: list[ByteRange] = []
-        unsure: list[tuple[ByteRange, int]] = []
+        unsure: dict[tuple[ByteRange, int], None] = {}  # once each: two processes may note the same
         for stored, checksum in _journal(place / "journal"):
             nearest = bisect_left(starts, stored.stop) - 1
             if stored.stop > entry.size or nearest < 0 or wanted[nearest].stop <= stored.start:
@@ -96,7 +96,7 @@ class Cache:
             if verified.ranges.get(stored) == checksum:
                 good.append(stored)
             else:
-                unsure.append((stored, checksum))
+                unsure[stored, checksum] = None
         read = _read(place / "data", [stored for stored, _ in unsure])
         for (stored, checksum), data in zip(unsure, read, strict=True):
             if data is not None and crc32(data) == checksum:
