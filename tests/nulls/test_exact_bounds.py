@@ -230,12 +230,12 @@ def test_wrong_shapes_are_refused() -> None:
 
 
 def assert_same_bounds(together: list[float], alone: list[float]) -> None:
-    """Sums may be added in another order, and a search end a little elsewhere."""
-    np.testing.assert_allclose(together, alone, rtol=1e-3, atol=1e-9)
+    """Sums may be added in another order."""
+    np.testing.assert_allclose(together, alone, rtol=1e-9, atol=1e-9)
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.integers(1, 9), max_size=6), st.integers(0, 2**32 - 1))
+@given(st.lists(st.integers(1, 3), max_size=30), st.integers(0, 2**32 - 1))
 def test_coins_of_several_problems_have_the_bounds_of_each(sizes: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)
     values = [rng.normal(0.5, size=size) for size in sizes]
@@ -247,7 +247,7 @@ def test_coins_of_several_problems_have_the_bounds_of_each(sizes: list[int], see
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.integers(1, 13), max_size=6), st.integers(0, 2**32 - 1))
+@given(st.lists(st.integers(1, 9), max_size=20), st.integers(0, 2**32 - 1))
 def test_blocks_of_several_problems_have_the_bounds_of_each(counts: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)
     problems = []

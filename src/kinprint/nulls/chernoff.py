@@ -17,6 +17,8 @@ from kinprint.nulls.result import Floats
 # At this size of s·score the exponentials are saturated (e^−20 is nothing beside 1) for scores
 # down to 1e-8 of the largest; beyond it rounding would be amplified and nothing be gained.
 LARGEST = 1e9
+TOGETHER = 8
+"""How many problems are solved at once."""
 _STEP = math.log(4.0)
 # How near in log s is near enough, how far to look aside, and how often at most: what is lost
 # is of second order in the first, less than a thousandth of the exponent.
@@ -42,10 +44,10 @@ def log_mean_exp(x: Floats) -> Floats:
 
 
 def each_together(sizes: Sequence[Hashable], solve: Callable[[list[int]], Floats]) -> list[float]:
-    """What `solve` finds for each of several problems, given the places of those of one size.
+    """What `solve` finds for each of many problems, given the places of some of one size.
 
     A search for several at once costs little more than for one, and what is found of a problem
-    does not depend on those beside it.
+    does not depend on those beside it. They are `TOGETHER` at the most, so that memory has an end.
 
     Examples
     --------
@@ -57,7 +59,9 @@ def each_together(sizes: Sequence[Hashable], solve: Callable[[list[int]], Floats
         alike.setdefault(size, []).append(at)
     found: dict[int, float] = {}
     for places in alike.values():
-        found |= dict(zip(places, solve(places).tolist(), strict=True))
+        for start in range(0, len(places), TOGETHER):
+            some = places[start : start + TOGETHER]
+            found |= dict(zip(some, solve(some).tolist(), strict=True))
     return [found[at] for at in range(len(sizes))]
 
 

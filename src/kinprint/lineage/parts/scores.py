@@ -39,6 +39,7 @@ from kinprint.nulls.blocks import (
     each_block_log10_p,
     each_signed_log10_p,
 )
+from kinprint.nulls.chernoff import TOGETHER
 from kinprint.nulls.copies import sum_over
 from kinprint.nulls.masks import masked
 from kinprint.nulls.signs import each_quarter_log10_p, each_sign_log10_p
@@ -50,7 +51,6 @@ _ALONE = -6.0  # log10 p of a matrix by itself that is linked, whatever the othe
 _ERRORS = 3.0  # standard errors from which on likeness is none by chance
 _FEW_ERRORS = 0.8  # the same as a share of those that so many equal numbers have
 _UNITS = 512  # of a feed-forward whose matrices are looked at one by one
-_TOGETHER = 8  # parts of which p-values are searched for at once
 _NEARLY_ALL = 0.9  # tokens, of which the others are no strangers
 TABLE, HEAD = Part(Component.EMBEDDING), Part(Component.HEAD)
 """The tables of tokens, in and out."""
@@ -164,9 +164,9 @@ def _common_gains(
 
 
 def _portions(many: Iterable[T]) -> Iterator[list[T]]:
-    """A few at a time: their p-values are searched for together, and memory has an end."""
+    """As many at a time as p-values are searched for at once: what these need is held no longer."""
     rest = iter(many)
-    while some := list(islice(rest, _TOGETHER)):
+    while some := list(islice(rest, TOGETHER)):
         yield some
 
 
