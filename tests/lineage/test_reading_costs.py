@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kinprint import text
@@ -20,12 +20,14 @@ from kinprint.lineage.reading.levels import (
     spread_layers,
 )
 from kinprint.lineage.reading.sampler import Sampler
-from kinprint.lineage.reading.tower import towers_of
+from kinprint.lineage.reading.tower import Piece, towers_of
 from kinprint.lineage.results import Settings
 from kinprint.mirror import MirrorServer
 from kinprint.model.model import Model
+from kinprint.model.places import Address
+from kinprint.reader.extents import bridge, total, union
 from kinprint.reader.fetch import Fetcher
-from kinprint.records import Component, Cost, Level, Part
+from kinprint.records import ByteRange, Component, Cost, Level, Part
 from tests.lineage.stored_models import (
     LLAMA,
     final,
@@ -172,3 +174,33 @@ def test_no_step_brings_more_into_memory_than_it_may(
     sampler = Sampler([replica_models["mistral"]], Level.DEEP)
     assert "note.left-out.layer" in [note.key for note in sampler.left_out]
     assert sampler.bytes < 60_000_000
+
+
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.data())
+def test_pieces_cost_the_same_in_whatever_steps_they_were_added(
+    replica_models: dict[str, Model], data: st.DataObject
+) -> None:
+    """Of a tensor that was asked for again only the last piece counts; gaps are read through."""
+    tower = towers_of(replica_models["mixtral"])[0]
+    matrices = sorted(
+        (address for address, place in tower.places.items() if len(place.shape or ()) == 2), key=str
+    )
+    some = matrices[:: max(1, len(matrices) // 12)]
+    rows = st.lists(st.integers(0, 7), min_size=1, max_size=4, unique=True)
+    piece = st.builds(
+        lambda address, rows: Piece(address, tuple(sorted(rows))), st.sampled_from(some), rows
+    )
+    basket = plan._Basket()
+    last: dict[Address, Piece] = {}
+    for step in data.draw(st.lists(st.lists(piece, max_size=4), max_size=6)):
+        basket = basket.with_more(tower, step)
+        last |= {one.address: one for one in step}
+        spans: dict[str, list[ByteRange]] = {}
+        for one in last.values():
+            for file, ranges in tower.spans(one).items():
+                spans.setdefault(file, []).extend(ranges)
+        gap = tower.model.checkpoint.fetcher.policy.gap
+        assert basket.cost == sum(total(bridge(union(one), (), gap)) for one in spans.values())
