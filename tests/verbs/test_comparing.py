@@ -8,6 +8,7 @@ import pytest
 
 import kinprint
 from kinprint.mirror import MirrorServer
+from kinprint.report.views.terminal.comparison import comparison_lines
 
 BASE, CHILD, STRANGER = "zoo/base-a", "zoo/a-cpt", "zoo/base-b"
 
@@ -34,6 +35,20 @@ def test_an_error_must_be_a_probability(zoo: Path, alpha: float) -> None:
 def test_the_seed_and_the_error_are_put_down(zoo: Path) -> None:
     found = kinprint.compare(zoo / "base-a", zoo / "base-b", level="quick", seed=3, alpha=0.05)
     assert (found.asked.seed, found.asked.alpha, found.alpha) == (3, 0.05, 0.05)
+
+
+def test_the_answer_is_the_same_without_details(zoo: Path) -> None:
+    whole, brief = (
+        kinprint.compare(zoo / "base-a", zoo / "a-cpt", details=details)
+        for details in (True, False)
+    )
+    assert whole.changes is not None and whole.shared is not None
+    assert brief.changes is None and brief.shared is None
+    lines, fewer = (list(comparison_lines(one.document, "en")) for one in (whole, brief))
+    assert lines == fewer
+    same = ("models", "verdict", "evidence", "samples", "asked", "seeds")
+    kept, left = whole.to_dict(), brief.to_dict()
+    assert [kept[key] for key in same] == [left[key] for key in same]
 
 
 def test_controls_calibrate_and_change_no_answer(zoo: Path) -> None:

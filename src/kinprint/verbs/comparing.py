@@ -83,7 +83,8 @@ def compare(
         says which files were compared. Not done where there is a budget.
     details : bool
         Whether to say, beside the answer, where shared weights are and what changed, as far as was
-        read anyway. Pages, files and the JSON show both, a terminal neither.
+        read anyway (`shared` and `changes` of the result). Pages and files show both, a terminal
+        neither, and the answer is the same without.
     progress : callable, optional
         Called with a `Progress` whenever more was planned or read, from any thread.
     reader : Reader, optional

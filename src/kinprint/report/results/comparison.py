@@ -151,7 +151,7 @@ class Comparison(_Compared[ComparisonDocument]):
     @property
     def changes(self) -> ChangesPart | None:
         """What changed, from what was read anyway; None where nothing says that weights were taken
-        over. `diff` says more."""
+        over, and without `details`. `diff` says more."""
         return self._document.changes
 
     @property
@@ -194,7 +194,8 @@ class Comparison(_Compared[ComparisonDocument]):
 
     @property
     def shared(self) -> SharedMap | None:
-        """Where weights are alike: which layer answers to which, and how alike each role is."""
+        """Where weights are alike: which layer answers to which, and how alike each role is. None
+        without `details`."""
         return self._document.shared
 
     @property
