@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from math import prod
 
 from kinprint.model.places import Address, Place, word_of
@@ -25,9 +25,9 @@ def component_of(role: str) -> Component | None:
     return _component_of_word(weight_of(role.partition(":")[0]))
 
 
-@cache
+@lru_cache(1024)
 def _component_of_word(word: str) -> Component | None:
-    """The same for a role alone; there are few, and each model asks for thousands of tensors."""
+    """The same for a role alone; most are few, and each model asks for thousands of tensors."""
     match word:
         case Role.EMBED:
             return Component.EMBEDDING
