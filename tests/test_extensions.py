@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from importlib import metadata
+from importlib.machinery import PathFinder
 from importlib.metadata import DistributionFinder, MetadataPathFinder
 from pathlib import Path
 from threading import Event
@@ -96,6 +97,7 @@ def test_where_no_package_adds_anything_none_is_looked_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "path", [str(tmp_path), str(tmp_path / "nowhere")])
+    monkeypatch.setattr(sys, "meta_path", [PathFinder])  # other packages may add a search of theirs
     monkeypatch.setattr(metadata, "entry_points", fails)
     assert extensions._installed.__wrapped__() == dict.fromkeys(extensions.GROUPS, ())
 
