@@ -26,6 +26,7 @@ from kinprint.measure.basis import unit_rows
 from kinprint.measure.computed import of_a_formula
 from kinprint.measure.invariants import HeadRows, UnitRows
 from kinprint.model.symmetries import axes_of
+from kinprint.nulls.fixed_points import Neighbours
 from kinprint.nulls.masks import masked, without_filler
 from kinprint.nulls.preparation import normal_scores, one_valued, standardise_columns
 from kinprint.records import Component, weight_of
@@ -123,6 +124,17 @@ class Heads(Struct, frozen=True):
         return part is not None and bool(part.any())
 
 
+class GainScores(Struct, eq=False):
+    """Normal scores of a model's gains by norm; those of constant vectors are left out.
+
+    They stay with a model as long as its gains do. `nearest` are the channels of the model that it
+    was compared with last, by their scores.
+    """
+
+    by_norm: dict[NormKey, NDArray[np.float64]]
+    nearest: tuple[GainScores, Neighbours] | None = None
+
+
 class Prepared:
     """One model as the tests see it; what several of them need is prepared once.
 
@@ -213,13 +225,13 @@ class Prepared:
         }
 
     @cached_property
-    def scores(self) -> dict[NormKey, NDArray[np.float64]]:
-        """Normal scores of the gains; those of constant vectors are left out."""
+    def scores(self) -> GainScores:
+        """Normal scores of the gains."""
         keys = list(self.gains)
         if not keys:
-            return {}
+            return GainScores({})
         table = normal_scores(np.stack([self.gains[key] for key in keys]))
-        return {key: row for key, row in zip(keys, table, strict=True) if row.any()}
+        return GainScores({key: row for key, row in zip(keys, table, strict=True) if row.any()})
 
     @cached_property
     def routers(self) -> dict[int, Floats]:

@@ -132,7 +132,7 @@ def _channel_signs(side: Side) -> Message | None:
 
 
 def _periodic_gains(side: Side) -> Message | None:
-    scores = list(side.prepared.scores.values())
+    scores = list(side.prepared.scores.by_norm.values())
     if not scores:
         return None
     profile = np.mean(scores, axis=0)

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from numpy.typing import ArrayLike, NDArray
 
 from kinprint.lineage.preparation import Prepared
-from kinprint.lineage.reading.sample import Sample
+from kinprint.lineage.reading.sample import Embedding, Sample
 from kinprint.lineage.self_tests import course_of_channels, self_test
 from kinprint.measure.basis import spread
 from kinprint.model.symmetries import group_named, refusal
@@ -64,10 +64,12 @@ class Side:
         self.prepared = Prepared(sample)
         self.channel_evidence = ChannelEvidence()
         self._refusals: dict[Group, Message | None] = {}
-        if earlier is not None and _same_channels(sample, earlier.prepared.sample):
+        if earlier is None or not _same_gains(sample, earlier.prepared.sample):
+            return
+        self.prepared.scores = earlier.prepared.scores
+        if _same_table(sample.embedding, earlier.prepared.sample.embedding):
             known = earlier._refusals
             self._refusals = {group: known[group] for group in _OF_CHANNELS if group in known}
-            self.prepared.scores = earlier.prepared.scores
             self.channel_clones = earlier.channel_clones
             self.channel_evidence = earlier.channel_evidence
 
@@ -262,8 +264,8 @@ def alone(classes: Ints) -> NDArray[np.bool_]:
     return np.asarray(np.bincount(classes)[classes] == 1)
 
 
-def _same_channels(sample: Sample, earlier: Sample) -> bool:
-    """Whether two samples of a model show the same gains and embedding rows."""
+def _same_gains(sample: Sample, earlier: Sample) -> bool:
+    """Whether two samples of a model show the same gains."""
     if sample.facts != earlier.facts or sample.width != earlier.width:
         return False
     for now, then in ((sample.norms, earlier.norms), (sample.norm_biases, earlier.norm_biases)):
@@ -271,7 +273,11 @@ def _same_channels(sample: Sample, earlier: Sample) -> bool:
             return False
         if not all(np.array_equal(now[key], then[key]) for key in now):
             return False
-    rows, before = sample.embedding, earlier.embedding
+    return True
+
+
+def _same_table(rows: Embedding | None, before: Embedding | None) -> bool:
+    """Whether two samples of a model show the same rows of its embedding."""
     if rows is None or before is None:
         return rows is before
     return rows.tokens == before.tokens and np.array_equal(rows.rows, before.rows)

@@ -98,7 +98,7 @@ class Channels:
     @cached_property
     def norms(self) -> tuple[NormKey, ...]:
         """The norms that vary in both models."""
-        return tuple(sorted(self.first.scores.keys() & self.second.scores.keys()))
+        return tuple(sorted(self.first.scores.by_norm.keys() & self.second.scores.by_norm.keys()))
 
     @cached_property
     def gain_rows(self) -> tuple[Doubles, Doubles] | None:
@@ -106,16 +106,19 @@ class Channels:
         if len(self.norms) < FEW_GAINS:
             return None
         first, second = (
-            normalise_rows(np.stack([model.scores[key] for key in self.norms], axis=1))
+            normalise_rows(np.stack([model.scores.by_norm[key] for key in self.norms], axis=1))
             for model in (self.first, self.second)
         )
         return first, second
 
     @cached_property
     def near_gains(self) -> Neighbours:
-        """Channels whose gains over all norms are nearest."""
-        assert self.gain_rows is not None
-        return nearest_rows(*self.gain_rows)
+        """Channels whose gains over all norms are nearest; found once for stages with equal gains."""
+        first, second = self.first.scores, self.second.scores
+        if first.nearest is None or first.nearest[0] is not second:
+            assert self.gain_rows is not None
+            first.nearest = second, nearest_rows(*self.gain_rows)
+        return first.nearest[1]
 
     @cached_property
     def near_columns(self) -> Neighbours:

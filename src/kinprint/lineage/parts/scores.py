@@ -151,13 +151,13 @@ def _common_gains(
     first: Prepared, second: Prepared, at: int, to: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Normal scores of the gains that both layers have, a column a vector."""
-    ours, theirs = ({role for role, layer in one.scores if layer == place}
+    ours, theirs = ({role for role, layer in one.scores.by_norm if layer == place}
                     for one, place in ((first, at), (second, to)))  # fmt: skip
     roles = sorted(ours & theirs)
     if not roles:
         return None
     x, y = (
-        np.stack([one.scores[role, place] for role in roles], axis=1)
+        np.stack([one.scores.by_norm[role, place] for role in roles], axis=1)
         for one, place in ((first, at), (second, to))
     )
     return x, y

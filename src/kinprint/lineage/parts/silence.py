@@ -85,8 +85,8 @@ def _untested(first: Prepared, second: Prepared, part: Part, partner: Part) -> R
         case Component.NORMS if first.width != second.width:
             return Reason.PART_OTHER_WIDTH
         case Component.NORMS:
-            ours = {role for role, layer in first.scores if layer == at}
-            theirs = {role for role, layer in second.scores if layer == to}
+            ours = {role for role, layer in first.scores.by_norm if layer == at}
+            theirs = {role for role, layer in second.scores.by_norm if layer == to}
             if ours & theirs:
                 return None
             vary = _varying(first.sample, at) & _varying(second.sample, to)

@@ -127,7 +127,7 @@ def _norm_cells(pair: Pair, route: Route) -> Iterator[Cell]:
     if route.residual.matrix is not None or route.residual.source is MapSource.GAINS:
         return
     left, right = _channels(route.residual)
-    ours, theirs = (side.prepared.scores for side in pair.sides)
+    ours, theirs = (side.prepared.scores.by_norm for side in pair.sides)
     granted = pair.refusal(Group.RESIDUAL) is None
     for role, layer in ours:
         partner = route.layers.get(layer, layer if layer == OUTSIDE else None)

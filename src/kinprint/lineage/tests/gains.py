@@ -48,7 +48,7 @@ def gain_blocks(pair: Pair, test: LineageTest) -> Evidence:
     """Do gains of equal channels agree, over all norms that both models have?"""
     alignment, keys = _common_norms(pair, same_width=True)
     x, y = (
-        np.stack([side.prepared.scores[key] for key in keys], axis=1)
+        np.stack([side.prepared.scores.by_norm[key] for key in keys], axis=1)
         for side in (alignment.first, alignment.second)
     )
     layers = sorted({layer for _, layer in keys})
@@ -132,7 +132,7 @@ def _matched_channels(pair: Pair, same_width: bool) -> tuple[Pairs, tuple[str, .
 
 
 def _profile(model: Prepared) -> Doubles:
-    return np.asarray(np.mean(list(model.scores.values()), axis=0))
+    return np.asarray(np.mean(list(model.scores.by_norm.values()), axis=0))
 
 
 def _correlation(
