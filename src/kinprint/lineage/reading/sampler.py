@@ -8,7 +8,7 @@ when the answer is clear; what has been read is kept, and the samples of each st
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from functools import cached_property
 
 import numpy as np
@@ -31,6 +31,7 @@ from kinprint.text import Message, message
 from kinprint.workers import Threads
 
 _NO_STAGE = Stage(())
+_WORTH_A_THREAD = 1 << 20  # bytes; fewer are digested before another thread has woken
 
 
 class TowerReader:
@@ -347,15 +348,17 @@ def read_pieces(
 ) -> list[tuple[Piece, ReadPiece]]:
     """Pieces with their numbers and what was read for them.
 
-    A digest takes as long as the reading, and leaves the interpreter alone: it is made beside.
-    What has not begun when all is read is made here, from the other end.
+    A digest takes as long as the reading, and leaves the interpreter alone: where there is much to
+    digest, it is made beside. What has not begun when all is read is made here, from the other end.
     """
-    values, coming = [], []
+    values: list[Floats] = []
+    coming: list[Future[str] | None] = []
     for piece in pieces:
         values.append(_numbers(tower, piece))
-        coming.append(beside.submit(sha256_of, values[-1]))
+        much = values[-1].nbytes >= _WORTH_A_THREAD
+        coming.append(beside.submit(sha256_of, values[-1]) if much else None)
     digests = [
-        sha256_of(numbers) if digest.cancel() else digest.result()
+        sha256_of(numbers) if digest is None or digest.cancel() else digest.result()
         for numbers, digest in zip(reversed(values), reversed(coming), strict=True)
     ]
     return [
