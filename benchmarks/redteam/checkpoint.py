@@ -21,9 +21,12 @@ _CODES = {
     "bfloat16": "BF16",
     "float16": "F16",
     "float32": "F32",
+    "float64": "F64",
+    "complex64": "C64",
     "float8_e4m3fn": "F8_E4M3",
     "int8": "I8",
     "int32": "I32",
+    "int64": "I64",
     "uint8": "U8",
     "bool": "BOOL",
 }

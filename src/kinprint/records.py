@@ -12,6 +12,8 @@ from kinprint.text import Message, message
 
 ALPHA = 1e-6
 """The chance of calling strangers related, unless somebody asks for another."""
+SINGLE = 32
+"""Bits of a number as numbers are compared: what is stored with more digits is rounded to these."""
 LARGEST_SEED = 2**53 - 1
 """The largest whole number that every reader of JSON takes for itself."""
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinprint import text
+from kinprint.lineage.alignment.residual import MapSource
 from kinprint.records import Reason
 from kinprint.text.catalogue import FOLDER, known_keys, languages, plural_form, template
 
@@ -88,6 +89,11 @@ def test_reasons_are_those_of_the_records() -> None:
     """Their keys are made from names of the enum, so that a search for the words finds any."""
     reasons = {key for key in text.known_keys() if re.fullmatch(r"reason\.[\w-]+", key)}
     assert reasons == set(Reason)
+
+
+def test_every_basis_that_is_found_has_a_name() -> None:
+    names = {source.name.lower() for source in MapSource} - {MapSource.IDENTITY.name.lower()}
+    assert {f"note.map.basis.{name}" for name in names} <= set(text.known_keys())
 
 
 def test_an_unknown_key_is_a_mistake_of_ours() -> None:

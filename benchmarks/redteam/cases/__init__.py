@@ -35,8 +35,8 @@ SHORT = (
     # renumbered, rotated, laundered
     "gains-overwritten", "function-equal", "half-renumbered", "units-permuted",
     "channels-permuted", "rotated",
-    "signs-flipped", "scaled", "scaled-out-of-sight", "dead-units", "swapped-gates",
-    "laundered-copy",
+    "signs-flipped", "signs-flipped-folded", "scaled", "scaled-out-of-sight", "dead-units",
+    "swapped-gates", "laundered-copy",
     "laundered-descendant", "laundered-with-gains", "laundered-with-split-units",
     "laundered-with-swapped-gates",
     # framed

@@ -267,6 +267,16 @@ def signs_flipped(zoo: Zoo, seed: int, rng: Rng) -> Pair:
 
 
 @case(
+    "signs-flipped-folded",
+    true("partial derived", "derived partial dependent", "derived", rest=Fact.KIN),
+)
+def signs_flipped_folded(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Every channel with the other sign, the gains of norms folded into the matrices."""
+    folded = fold_gains(zoo.root(seed))
+    return folded, permute_channels(folded, np.arange(folded.width), -np.ones(folded.width))
+
+
+@case(
     "signs-drawn",
     true(
         "partial derived",

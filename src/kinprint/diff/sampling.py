@@ -153,6 +153,7 @@ def bridged(wants: Sequence[Want], gap: int) -> int:
     return sum(span.size for want in wants for span in bridge(union(want.ranges), (), gap))
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _sampled(told: TensorChange, piece: _Piece) -> TensorChange:
     assert piece.pair.matched is not None
     height, width = piece.pair.matched

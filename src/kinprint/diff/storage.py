@@ -103,7 +103,7 @@ def stored_otherwise(alike: Sequence[TensorChange]) -> Iterator[OperationFound]:
     grid = grids.most_common(1)[0][0] if grids else None
     beside = [one for one in of_it if one.grid is not None]
     shorter = grid is not None and bits is not None and grid < bits
-    if name in FLOATS and grid == _HALF and (shorter or before == name):
+    if name in FLOATS and grid is not None and grid >= _HALF and (shorter or before == name):
         count = sum(one.bits == grid and one.coarser is Side.B for one in known)
         evidence = message(
             "diff.operation.cast-rounded", count=count, of=len(of_it), bits=grid, format=name

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -144,7 +145,7 @@ def change_sums(
     shape : rows and columns of the whole matrix.
     first_row, first_column : where the block begins in it.
     """
-    if on_card():
+    if on_card() and not _is_wide(a, b):
         return _card_sums(a, b, shape, first_row, first_column)
     rows, columns = a.shape
     tall, wide = min(shape[0], FOLDED), min(shape[1], FOLDED)
@@ -158,7 +159,7 @@ def change_sums(
     largest = 0.0
     each = max(1, _AT_ONCE // max(columns, 1))
     alike = a.dtype == b.dtype and a.dtype.itemsize in _BITS
-    work = _Buffers(each, columns)
+    work = _Buffers(each, columns, np.float64 if _is_wide(a, b) else np.float32)
     for start in range(0, rows, each):
         some_a, some_b = a[start : start + each], b[start : start + each]
         x, y, d = work.of(len(some_a))
@@ -217,7 +218,8 @@ def change_sums(
 
 def unfolded_sums(a: Array, b: Array) -> ChangeSums:
     """Sums over some rows of a matrix without its folded forms: a few rows have no directions."""
-    x, y = a.astype(np.float32), b.astype(np.float32)
+    kind = np.float64 if _is_wide(a, b) else np.float32
+    x, y = a.astype(kind), b.astype(kind)
     with np.errstate(over="ignore", invalid="ignore"):
         d = y - x
     alike = a.dtype == b.dtype and a.dtype.itemsize in _BITS
@@ -345,10 +347,10 @@ def _products(x: Array, d: Array) -> NDArray[np.float64]:
 class _Buffers:
     """Room for a few rows before, after, and their change; made once for a block."""
 
-    def __init__(self, rows: int, columns: int) -> None:
-        self._room = np.empty((3, rows, columns), np.float32)
+    def __init__(self, rows: int, columns: int, kind: type[np.floating[Any]]) -> None:
+        self._room = np.empty((3, rows, columns), kind)
 
-    def of(self, rows: int) -> tuple[Floats, Floats, Floats]:
+    def of(self, rows: int) -> tuple[Array, Array, Array]:
         return self._room[0, :rows], self._room[1, :rows], self._room[2, :rows]
 
 
@@ -359,10 +361,17 @@ def _bits(array: Array) -> Array:
     return array.view(_BITS[array.dtype.itemsize])
 
 
-def _mend(x: Floats, y: Floats, d: Floats, equal: NDArray[np.bool_]) -> tuple[int, int]:
-    """Take numbers that are not finite out of the sums, and those whose difference no number can
-    hold; count those that differ, and all."""
-    bad = ~(np.isfinite(x) & np.isfinite(y) & np.isfinite(d))
+def _is_wide(a: Array, b: Array) -> bool:
+    """Whether one of two arrays has numbers that single precision has not."""
+    return np.dtype(np.float64) in (a.dtype, b.dtype)
+
+
+def _mend(x: Array, y: Array, d: Array, equal: NDArray[np.bool_]) -> tuple[int, int]:
+    """Take numbers that are not finite out of the sums, and those whose difference or whose square
+    no number can hold; count those that differ, and all."""
+    with np.errstate(over="ignore"):
+        squares = (np.square(one, dtype=np.float64) for one in (x, y, d))
+        bad = ~np.logical_and.reduce([np.isfinite(one) for one in squares])
     x[bad], y[bad], d[bad] = 0.0, 0.0, 0.0
     return int(np.count_nonzero(bad & ~equal)), int(np.count_nonzero(bad))
 

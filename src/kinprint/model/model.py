@@ -60,6 +60,8 @@ from kinprint.text import Message, message
 Floats = NDArray[np.float32]
 Rows = range | tuple[int, ...]
 _CODED = ("I", "U", "F8", "F4", "F6")  # types of numbers that need others to be read
+_COMPLEX = ("C64", "C128")
+_WIDE = ("F64", "I32", "U32", "I64", "U64")  # types with numbers that single precision has not
 _OF_INPUTS = "input_scale"
 _NO_SCALES = ("running_statistic", "smoothing", "weight_norm")  # the model computes with these
 SIDECARS = ("quantize_config.json", "quant_config.json", "hf_quant_config.json")
@@ -101,6 +103,16 @@ class Reading(Struct, frozen=True):
         if self.piece is None or self.offset:
             return self.take()
         return self.piece.assemble(self.checkpoint.read_there(self.slices, as_stored=True))
+
+    def take_wide(self) -> Array | None:
+        """The rows as they are stored, where `take` rounds some; None where it rounds nothing."""
+        if self.piece is None or self.place.weight.spec.dtype not in _WIDE:
+            return None
+        stored = self.piece.assemble(self.checkpoint.read_there(self.slices, as_stored=True))
+        with np.errstate(over="ignore", invalid="ignore"):
+            again = stored.astype(np.float32).astype(stored.dtype)
+        same = np.array_equal(again, stored, equal_nan=stored.dtype == np.float64)
+        return None if same else stored
 
     def parts(self) -> Iterator[tuple[Checkpoint, tuple[Slice, ...]]]:
         """Everything to read, checkpoint by checkpoint."""
@@ -311,7 +323,8 @@ class Model:
         counts = prod(spec.shape) > 1 or role.of in self._bare_codes
         if is_companion(role) and counts and not self._serves_codes(role):
             role = replace(role, detail=None, of=None)
-        return Weight(spec.name, spec, role, one.layout, None, self._refused.get(spec.name))
+        refusal = self._refused.get(spec.name) or _complex(spec)
+        return Weight(spec.name, spec, role, one.layout, None, refusal)
 
     def _serves_codes(self, role: TensorRole) -> bool:
         """Whether a tensor tells how to read the codes of another, or to round what meets them."""
@@ -444,8 +457,20 @@ def _holds_codes(spec: TensorSpec) -> bool:
     return len(spec.shape) > 1 and spec.dtype.startswith(_CODED)
 
 
+def _complex(spec: TensorSpec) -> Message | None:
+    """Why complex numbers are not read: nothing here tells what their two halves mean."""
+    if spec.dtype not in _COMPLEX:
+        return None
+    return message("cause.tensor.complex", tensor=spec.name, dtype=spec.dtype)
+
+
 def _single(array: NDArray[Any]) -> Floats:
-    return np.ascontiguousarray(array, dtype=np.float32)
+    """Numbers in single precision; what is too large for it is no number."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = np.ascontiguousarray(array, dtype=np.float32)
+    if array.dtype != np.float64:
+        return found
+    return np.where(np.isinf(found) & np.isfinite(array), np.float32(np.nan), found)
 
 
 def _metadata(checkpoint: Checkpoint) -> Mapping[str, object] | None:

@@ -20,6 +20,7 @@ from kinprint.lineage.tests.registry import own_tests
 from kinprint.reader.sizes import in_words
 from kinprint.records import (
     CLEAR_ANSWERS,
+    SINGLE,
     Component,
     Level,
     PartFinding,
@@ -133,7 +134,8 @@ def headline(verdict: Verdict, titles: Sequence[str]) -> Words:
     if verdict.relation is Relation.PARTIAL and not taken:
         key += "-unknown"
     if verdict.relation is Relation.SAME_WEIGHTS and _rounded(linked):
-        key += "-rounded"
+        coarser = any(one.bits != SINGLE for one in linked if one.state is PartState.ROUNDED)
+        key += "-rounded" if coarser else "-single"
     return text.words(key, a=a, b=b, parts=_linked_in_words(taken, verdict.parts))
 
 

@@ -113,7 +113,7 @@ class Channels:
 
     @cached_property
     def near_gains(self) -> Neighbours:
-        """Channels whose gains over all norms are nearest; found once for stages with equal gains."""
+        """Channels whose gains are nearest over all norms, found once for stages of equal gains."""
         first, second = self.first.scores, self.second.scores
         if first.nearest is None or first.nearest[0] is not second:
             assert self.gain_rows is not None

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kinprint.lineage.parts.tensors import Rows, at_equal_numbers
@@ -17,6 +18,7 @@ from kinprint.measure.computed import computed, tabulated
 from kinprint.measure.courses import on_course
 from kinprint.measure.equal_rows import constant, equal_places, equal_rows, found_in
 from kinprint.measure.rounding import equality
+from kinprint.records import SINGLE
 
 _RUN, _LOOKED_AT = 8, 32  # rows and columns that tell a computed table
 _LOG = 16.0  # no logarithm of a rate is larger
@@ -38,6 +40,11 @@ class Agreement(Struct, frozen=True):
     alike: float
     lost: bool = False
     spared: bool = False
+
+    def as_read(self) -> Agreement:
+        """The same where numbers were rounded to single precision when they were read."""
+        coarsest = SINGLE if self.bits is None else min(self.bits, SINGLE)
+        return replace(self, bits=coarsest) if self.same else self
 
 
 class Agreements(Struct, frozen=True):

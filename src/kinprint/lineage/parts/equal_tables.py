@@ -33,6 +33,8 @@ def compare_tables(a: Sample, b: Sample, part: Part, partner: Part, least: float
         whole = ours.whole and theirs.whole
         part_of_both = not whole and ours.size and theirs.size
         read = min(ours.size, theirs.size) if part_of_both else agreement.numbers
+        if ours.rounded != theirs.rounded:
+            agreement = agreement.as_read()
         found[_ROWS] = replace(agreement, numbers=read)
         padded = [whole and one.is_padded(done) for one, done in ((ours, at), (theirs, to))]
         covered = all(padded) or not whole
@@ -58,6 +60,7 @@ class _Table(Struct, frozen=True):
         0 where no token names a row.
     size : how many numbers the table has; 0 where nobody knows.
     read, biases : what was read of its biases, and how many numbers they have.
+    rounded : digests of what is stored where single precision has not all of it.
     """
 
     numbers: Indices
@@ -66,6 +69,7 @@ class _Table(Struct, frozen=True):
     size: int
     read: Mapping[str, Rows]
     biases: Mapping[str, int]
+    rounded: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, sample: Sample, part: Part) -> _Table:
@@ -89,7 +93,8 @@ class _Table(Struct, frozen=True):
             if key != role and not is_no_bias(sample, part, key)
         }
         told = {key.removeprefix(role): one for key, one in read.items()}
-        return cls(numbers, names, rows, sizes.get(role, 0), told, biases)
+        rounded = tuple(digest for (one, _), digest in sample.rounded.items() if one == part)
+        return cls(numbers, names, rows, sizes.get(role, 0), told, biases, rounded)
 
     @property
     def whole(self) -> bool:

@@ -186,6 +186,8 @@ def _tensors(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> A
                 agreement = replace(agreement, information=0.0)
             if agreement.same and not agreement.lost and not agreement.information > 0:
                 telling.pop(name, None)
+            if a.rounded.get((part, name)) != b.rounded.get((partner, name)):
+                agreement = agreement.as_read()
             found[name] = replace(agreement, numbers=min(telling.get(name, (0,))))
     known = sum(sizes[0].get(name, 0) for name in found)
     complete = sizes[0] == sizes[1] and known > _MOST * sum(map(max, numbers.values()))

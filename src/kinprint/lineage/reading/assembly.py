@@ -24,6 +24,7 @@ from kinprint.lineage.reading.sample import (
 )
 from kinprint.lineage.reading.tower import Piece, Tower, in_halves
 from kinprint.model.places import Address
+from kinprint.reader.decode import Array
 from kinprint.reader.extents import union
 from kinprint.reader.plan import slice_bytes
 from kinprint.records import ByteRange, Component, Part
@@ -36,13 +37,15 @@ _V = TypeVar("_V")
 class ReadPiece(Struct, frozen=True):
     """Rows of one logical tensor: which they are (None for all), and what was read for them.
 
-    `stored` are the same numbers as they are stored, where these are less by one.
+    `stored` are the same numbers as they are stored, where these are less by one; `rounded` is the
+    digest of what is stored where single precision has not all of it.
     """
 
     rows: tuple[int, ...] | None
     values: Floats
     read: tuple[ReadTensor, ...]
     stored: Floats | None = None
+    rounded: str = ""
 
     @classmethod
     def of(
@@ -56,13 +59,15 @@ class ReadPiece(Struct, frozen=True):
                     place = one.tensor.file, one.tensor.name
                     ranges.setdefault(place, []).extend(slice_bytes(one))
         read = (ReadTensor(*place, union(spans), digest) for place, spans in ranges.items())
-        return cls(piece.rows, values, tuple(read), stored)
+        wide = (reading.take_wide() for reading in tower.readings(piece))
+        rounded = " ".join(sha256_of(one) for one in wide if one is not None)
+        return cls(piece.rows, values, tuple(read), stored, rounded)
 
 
 ReadPieces = Mapping[PieceKey, ReadPiece]
 
 
-def sha256_of(values: Floats) -> str:
+def sha256_of(values: Array) -> str:
     """The digest of numbers, row by row."""
     return hashlib.sha256(np.ascontiguousarray(values).data).hexdigest()
 
@@ -115,6 +120,7 @@ def assemble(
         ),
         partial=tower.partial,
         hidden=_hidden(tower, sizes),
+        rounded=_rounded(tower, pieces),
         dtypes={address.role: tower.places[address].weight.spec.dtype for address, _ in pieces},
         notes=tuple(tower.notes),
         read=_all_read(pieces, tables),
@@ -140,6 +146,17 @@ def _few(tower: Tower, pieces: ReadPieces) -> dict[tuple[Address, bool], Numbere
         rows = range(len(values)) if numbers is None else numbers
         few[own, inputs] = np.array(rows, np.int64), values
     return few
+
+
+def _rounded(tower: Tower, pieces: ReadPieces) -> dict[tuple[Part, str], str]:
+    """Digests of tensors whose numbers were rounded when they were read, by part and name."""
+    found: dict[tuple[Part, str], str] = {}
+    for (address, _), piece in pieces.items():
+        part = tower.weights.get(address)
+        if piece.rounded and part is not None:
+            key = replace(part, tower=""), tower.tensor_name(address)
+            found[key] = f"{found.get(key, '')} {piece.rounded}"
+    return found
 
 
 def _extents(
@@ -308,7 +325,7 @@ def _digest(pieces: ReadPieces, tables: Sequence[Embedding]) -> str:
     digest = hashlib.sha256()
     for key in sorted(pieces, key=order):
         piece = pieces[key]
-        digest.update(f"{key[0]} {key[1]} {piece.values.shape} ".encode())
+        digest.update(f"{key[0]} {key[1]} {piece.values.shape} {piece.rounded}".encode())
         digest.update(" ".join(part.sha256 for part in piece.read).encode())
     for table in tables:
         digest.update(np.ascontiguousarray(table.rows).data)

@@ -175,6 +175,9 @@ class Sample(Struct, frozen=True):
         Whether headers of some of its files were not read.
     hidden
         About how many weights it has in these files beside the parts.
+    rounded
+        Digests of what is stored of tensors whose numbers single precision has not, by part
+        (without the tower) and name.
     dtypes
         The stored number formats by role.
     notes
@@ -204,6 +207,7 @@ class Sample(Struct, frozen=True):
     parts: Mapping[Part, Extent] = field(default_factory=dict)
     partial: bool = False
     hidden: int = 0
+    rounded: Mapping[tuple[Part, str], str] = field(default_factory=dict)
     dtypes: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Message, ...] = ()
     read: tuple[ReadTensor, ...] = ()

@@ -201,7 +201,7 @@ class Sampler:
 
     def covered(self, place: int) -> bool:
         """Whether something was read of every tensor that a model stores."""
-        return not self.outside(place)
+        return not self.outside(place) and not self._refused(place)
 
     def outside(self, place: int) -> tuple[str, ...]:
         """Tensors that a model stores and of which nothing was read, by name.
@@ -210,14 +210,17 @@ class Sampler:
         """
         model = self.models[place]
         read = {one.tensor for reader in model for one in reader.record().tensors}
-        read |= {
+        stored = frozenset().union(*(reader.tower.model.stored for reader in model))
+        return tuple(sorted(stored - read - self._refused(place)))
+
+    def _refused(self, place: int) -> frozenset[str]:
+        """Tensors of a model that cannot be read, by name."""
+        return frozenset(
             one.weight.spec.name
-            for reader in model
+            for reader in self.models[place]
             for one in reader.tower.places.values()
             if one.weight.refusal is not None
-        }
-        stored = frozenset().union(*(reader.tower.model.stored for reader in model))
-        return tuple(sorted(stored - read))
+        )
 
     @property
     def bytes(self) -> int:
