@@ -504,8 +504,17 @@ def test_what_was_coarser_and_was_trained_is_not_said_to_be_rounded_alone(tmp_pa
     assert "besides is not told" in first.evidence and "no more than" not in first.evidence
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -0.0])
-def test_a_change_that_has_no_size_is_said(value: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("value", "kind", "said"),
+    [
+        (np.nan, Operation.NOT_FINITE, "numbers that are not finite"),
+        (np.inf, Operation.NOT_FINITE, "numbers that are not finite"),
+        (-0.0, Operation.CHANGED, "a change of unknown kind"),
+    ],
+)
+def test_a_change_that_has_no_size_is_said(
+    value: float, kind: Operation, said: str, tmp_path: Path
+) -> None:
     parent = storage.cast(short("base-a"), np.float32)
     name = "model.layers.2.mlp.up_proj.weight"
     before, after = parent.tensors[name].copy(), parent.tensors[name].copy()
@@ -513,8 +522,31 @@ def test_a_change_that_has_no_size_is_said(value: float, tmp_path: Path) -> None
     after[1, 2] = value
     a = _saved(parent.changed({name: before}), tmp_path / "a")
     found = kinprint.diff(a, _saved(parent.changed({name: after}), tmp_path / "b"))
-    assert Operation.CHANGED in {one.kind for one in found.operations}
-    assert "a change of unknown kind" in found.summary
+    assert {one.kind for one in found.operations} == {kind, Operation.FROZEN}
+    assert said in found.summary
+
+
+@pytest.mark.parametrize("sample", [False, True])
+@pytest.mark.parametrize(
+    "lost", ["layers.1.self_attn.q_proj", "layers.1.", "layers.1.input_layernorm"]
+)
+def test_tensors_without_a_finite_number_are_said_beside_a_cast(
+    lost: str, sample: bool, tmp_path: Path
+) -> None:
+    parent = short("base-a")
+    child = storage.cast(parent, np.float32)
+    broken = {
+        name: np.full_like(values, np.nan) for name, values in child.tensors.items() if lost in name
+    }
+    a = _saved(parent, tmp_path / "a")
+    b = _saved(child.changed(broken), tmp_path / "b")
+    found = kinprint.diff(a, b, sample=sample)
+    said = [one for one in found.operations if one.kind is not Operation.FROZEN]
+    assert [one.kind for one in said] == [Operation.NOT_FINITE, Operation.CAST]
+    count = sum(one.broken for one in found.tensors)
+    assert f"{count:,} numbers are not finite in one of the two" in said[0].evidence
+    assert len(broken) == sum(one.broken > 0 for one in found.tensors)
+    assert "numbers that are not finite" in found.summary
 
 
 def test_more_or_fewer_rows_of_keys_are_said(tmp_path: Path) -> None:

@@ -105,10 +105,12 @@ def find_operations(
         turn = known.turned
         fields = {"alike": turn.alike, "count": turn.units, "cosine": turn.cosine}
         return (OperationFound(Operation.ROTATED, message("diff.operation.rotated", **fields)),)
+    broken = [one for one in tensors if one.broken]
     compared = [one for one in tensors if one.status is TensorStatus.COMPARED and one.numbers > 1]
+    compared = [one for one in compared if not one.broken or one.broken < one.read]
     alike = [one for one in compared if is_alike(one)]
     if not alike:
-        return ()
+        return tuple(_not_finite(broken))
     vectors = _unlike_vectors(compared)
     unlike = unlike_layers(compared)
     alike = [one for one in alike if one.tower or one.layer not in unlike]
@@ -117,10 +119,18 @@ def find_operations(
         *resized(known, sizes, Linked(compared, linked, sampled)),
         *replaced(tensors, gone),
         *lost_layers(unlike),
-        *(() if sampled else kept_as_it_was(tensors, [*alike, *vectors])),
+        *_not_finite(broken),
+        *(() if sampled else kept_as_it_was(tensors, [*alike, *vectors, *broken])),
         *_numbers(alike, compared),
         *([found(Operation.CHANGED, "vectors-unlike", count=len(vectors))] if vectors else ()),
     )
+
+
+def _not_finite(broken: Sequence[TensorChange]) -> Iterator[OperationFound]:
+    """Numbers that no sum holds: whatever is said of the others, these are none of them."""
+    if broken:
+        count = sum(one.broken for one in broken)
+        yield found(Operation.NOT_FINITE, "not-finite", count=count, tensors=len(broken))
 
 
 def _unlike_vectors(compared: Sequence[TensorChange]) -> list[TensorChange]:
@@ -136,7 +146,8 @@ def _numbers(
     """What happened to the numbers of tensors that are alike, of all that were compared."""
     changed = [one for one in alike if one.relative is not None and one.relative.value > 0]
     unexplained = [one for one in changed if not is_rounded(one) and not was_coarser(one)]
-    unseen = [one for one in alike if not one.equal and one.read >= one.numbers]
+    finite = [one for one in alike if not one.broken]
+    unseen = [one for one in finite if not one.equal and one.read >= one.numbers]
     if unseen and not changed:
         yield found(Operation.CHANGED, "not-in-size", count=len(unseen))
     if size_of(unexplained) > (1 - MOST) * size_of(changed):
