@@ -15,7 +15,14 @@ import kinprint
 from kinprint import text
 from kinprint.cli.commands import Choice, Real, Whole, command, option
 from kinprint.cli.language import language, say
-from kinprint.cli.output import form_option, given_models, print_lines, show, write_json
+from kinprint.cli.output import (
+    form_option,
+    given_models,
+    print_lines,
+    refuse_beside_plan,
+    show,
+    write_json,
+)
 from kinprint.cli.reading import device_option, name_failure, reading_options, seed_option
 from kinprint.errors import BadOption, UsageError, printable
 from kinprint.records import ALPHA, Level, Relation
@@ -64,6 +71,8 @@ def comparing_options(function: Callable[..., Any]) -> Callable[..., Any]:
         output: tuple[str, ...],
         **named: Any,
     ) -> Any:
+        if named["dry_run"]:
+            refuse_beside_plan(output, exit_code=named["exit_code"])
         if output:
             from kinprint.report.outputs import outputs
 

@@ -11,7 +11,7 @@ from kinprint import text
 from kinprint.cli.commands import command, option
 from kinprint.cli.compare import show_costs
 from kinprint.cli.language import language
-from kinprint.cli.output import form_option, given_models, show
+from kinprint.cli.output import form_option, given_models, refuse_beside_plan, show
 from kinprint.cli.reading import device_option, reading_options, seed_option
 from kinprint.errors import UsageError
 
@@ -47,6 +47,8 @@ def diff(
     """Show what changed from one model to another."""
     if sample and full:
         raise UsageError(cause=text.message("cli.usage.sample-and-full"))
+    if dry_run:
+        refuse_beside_plan(output)
     if output:
         from kinprint.report.outputs import outputs
 

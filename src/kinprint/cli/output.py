@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import kinprint
+from kinprint import text
 from kinprint.cli.commands import Choice, option
 from kinprint.cli.language import language, say
-from kinprint.errors import printable
+from kinprint.errors import UsageError, printable
 
 if TYPE_CHECKING:
     from kinprint.report.results.result import Result
@@ -78,6 +79,13 @@ def print_cost(cost: kinprint.Cost) -> None:
 def given_models(*names: str | None) -> list[str]:
     """The models that a command was given, those of options that were not given left out."""
     return [name for name in names if name is not None]
+
+
+def refuse_beside_plan(output: object, *, exit_code: bool = False) -> None:
+    """Refuse what only a result has: a plan is written nowhere and has no code."""
+    for given, asked in (("-o", output), ("--exit-code", exit_code)):
+        if asked:
+            raise UsageError(cause=text.message("cli.usage.dry-run", given=given))
 
 
 def print_written(places: Sequence[str | os.PathLike[str]]) -> None:

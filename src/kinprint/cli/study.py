@@ -18,6 +18,7 @@ from kinprint.cli.output import (
     print_cost,
     print_lines,
     print_written,
+    refuse_beside_plan,
     saved,
     write_json,
     write_line,
@@ -124,6 +125,8 @@ def run(
     if full and rows is not None:
         cause = text.message("cause.study.rows-and-full")
         raise BadOption(option="rows", value=rows, cause=cause)
+    if dry_run:
+        refuse_beside_plan(output)
     if output is not None:
         from kinprint.report.outputs import outputs
 

@@ -7,11 +7,12 @@ from typing import Any
 import click
 
 import kinprint
+from kinprint import text
 from kinprint.cli.commands import command, option
 from kinprint.cli.language import language, say
-from kinprint.cli.output import form_option, given_models, show, write_json
+from kinprint.cli.output import form_option, given_models, refuse_beside_plan, show, write_json
 from kinprint.cli.reading import reading_options, seed_option
-from kinprint.errors import printable
+from kinprint.errors import UsageError, printable
 
 
 @command("unmerge")
@@ -36,6 +37,10 @@ def unmerge(
     reader: kinprint.Reader,
 ) -> int:
     """Show which merge made a model."""
+    if seed and not sample:
+        raise UsageError(cause=text.message("cli.usage.seed"))
+    if dry_run:
+        refuse_beside_plan(output)
     kinprint.Unmerged.check(output, given_models(child, *parents, base))
     asked: dict[str, Any] = {"base": base, "sample": sample, "seed": seed, "reader": reader}
     if dry_run:
