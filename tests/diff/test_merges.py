@@ -19,6 +19,7 @@ from kinprint.measure.merging import (
     Precision,
     add_task_vectors,
     linear,
+    rounded,
     slerp,
     slerp_coefficients,
     task_vectors,
@@ -124,6 +125,26 @@ def test_a_way_that_differs_by_layer_is_a_slice_a_layer(family: Family) -> None:
     slices = yaml.safe_load(found.recipe.yaml)["slices"]
     assert len(slices) == LAYERS and slices[1]["parameters"]["t"] == 0.2
     assert slices[2]["parameters"]["t"] == 0.6
+
+
+def test_rounding_that_moves_weights_beyond_their_errors_hides_no_filter(family: Family) -> None:
+    """In a large tensor chance leaves less than rounding does, whose errors do not all cancel."""
+    name, draws = "model.embed_tokens.weight", np.random.default_rng(1)
+    base = draws.normal(0, 0.02, (1 << 14, 64)).astype(np.float32)
+    moved = base + draws.normal(0, 0.006, base.shape).astype(np.float32)
+    pair = [
+        {**tensors, name: rounded(table, BF16)}
+        for tensors, table in ((family.first, base), (family.second, moved))
+    ]
+    one, other = (family.write(f"wide-{at}", tensors) for at, tensors in enumerate(pair))
+    made = {
+        name: linear(
+            [pair[0][name], values], (0.1, 0.9) if "mlp" in name else (0.9, 0.1), True, BF16
+        )
+        for name, values in pair[1].items()
+    }
+    found = kinprint.unmerge(family.write("wide", made), [one, other])
+    assert found.methods == (MergeMethod.LINEAR,) and found.share == 1.0
 
 
 def test_task_arithmetic_is_told_even_where_the_base_is_only_among_the_parents(

@@ -329,8 +329,8 @@ def _settings(
         return
     if not _regular(samples, values, errors):
         return
-    for loose in (False, True):
-        yield _by_tensor(samples, values, errors, loose), loose
+    for fine, loose in ((_FINE, False), (_UNEVEN, False), (_FINE, True)):
+        yield _by_tensor(samples, values, errors, fine, loose), loose
 
 
 def simple_weights(
@@ -377,23 +377,30 @@ def rough_weights(values: Doubles, relative: bool) -> Iterator[tuple[float, ...]
 
 
 def _by_tensor(
-    samples: Sequence[Sampled], values: Doubles, errors: Doubles, loose: bool
+    samples: Sequence[Sampled], values: Doubles, errors: Doubles, fine: float, loose: bool
 ) -> tuple[Settings, ...]:
-    """Weights of each tensor; those of which less is known have what others of the layer have."""
+    """Weights of each tensor; those of which less is known have what others of the layer have, or
+    others elsewhere.
+
+    Rounding errors do not all come from chance: `fine` is what they may have moved a weight by
+    beside its standard errors.
+    """
     found: dict[int, tuple[float, ...]] = {}
     for at in sorted(range(len(samples)), key=lambda at: float(errors[at].max())):
-        known = [found[to] for to in found if samples[to].layer == samples[at].layer]
-        apart = [float(np.abs(values[at] - one).max()) for one in known]
-        reach = SURE * float(errors[at].max()) + _FINE
-        if known and min(apart) <= reach:
-            found[at] = known[int(np.argmin(apart))]
+        beside = [found[to] for to in found if samples[to].layer == samples[at].layer]
+        reach = SURE * float(errors[at].max()) + fine
+        for known in (beside, set(found.values())):
+            apart = {one: float(np.abs(values[at] - one).max()) for one in known}
+            if apart and min(apart.values()) <= reach:
+                found[at] = min(apart, key=lambda one: (apart[one], one))
+                break
         else:
-            found[at] = _nearest(values[at], errors[at], loose)
+            found[at] = _nearest(values[at], errors[at], fine, loose)
     return tuple(Settings(found[at]) for at in range(len(samples)))
 
 
-def _nearest(values: Doubles, errors: Doubles, loose: bool) -> tuple[float, ...]:
-    reach = np.minimum(SURE * errors, 0.02) + _FINE + (COARSE * np.abs(values) if loose else 0)
+def _nearest(values: Doubles, errors: Doubles, fine: float, loose: bool) -> tuple[float, ...]:
+    reach = np.minimum(SURE * errors, 0.02) + fine + (COARSE * np.abs(values) if loose else 0)
     for digits in range(1, 6):
         short = np.round(values, digits)
         if bool((np.abs(short - values) <= reach).all()):
