@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -291,6 +292,34 @@ def test_a_norm_and_a_head_of_two_models_are_no_slices(family: Family) -> None:
     tensors = {**family.first, "lm_head.weight": family.second["lm_head.weight"]}
     found = unmerge(family, family.write("two-ends", tensors))
     assert MergeMethod.PASSTHROUGH not in found.methods
+
+
+@pytest.mark.parametrize("filtered", ["mlp", "self_attn", "norm", "up_proj"])
+def test_tensors_taken_as_they_are_by_filter_are_told(family: Family, filtered: str) -> None:
+    models = {"first": family.first, "second": family.second}
+    tensors = {
+        name: models["second" if filtered in name else "first"][name] for name in family.base
+    }
+    child = family.write(f"filtered-{filtered}", tensors)
+    found = unmerge(family, child, "first", "second", "stranger", base="base")
+    assert found.methods == (MergeMethod.LINEAR, MergeMethod.SLERP) and found.share == 1.0
+    assert found.recipe is not None
+    slices = yaml.safe_load(found.recipe.yaml)["slices"]
+    for name, values in tensors.items():
+        layer = int(name.split(".")[2]) if ".layers." in name else LAYERS - 1
+        weights = {
+            Path(one["model"]).name: _weight(one["parameters"]["weight"], name)
+            for one in slices[layer]["sources"]
+        }
+        assert sorted(weights.values()) == [0.0, 1.0]
+        assert np.array_equal(values, models[max(weights, key=weights.__getitem__)][name])
+
+
+def _weight(given: float | list[dict[str, Any]], name: str) -> float:
+    """What mergekit takes for a tensor: of values by filter the first that its name holds."""
+    if not isinstance(given, list):
+        return given
+    return next(float(one["value"]) for one in given if one.get("filter", "") in name)
 
 
 def test_of_one_parent_layers_are_repeated_and_left_out(family: Family) -> None:

@@ -8,6 +8,7 @@ its proof. TIES and DARE need what whole task vectors hold: then tensors are str
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -223,7 +224,7 @@ def _decided(
         return replace(
             blank, doubt=MergeDoubt.OTHER_FORMAT if full else MergeDoubt.NOTHING_COMPARABLE
         )
-    found = _explained(family, usable)
+    found = _taken_by_tensor(usable) or _explained(family, usable)
     free = {found.base, *(() if found.recipe is None else found.recipe.subtracted)}
     told = blank if free == {family.base} else _blank(family, measured, rest, free)
     told = replace(told, base=found.base, dependent=found.dependent)
@@ -353,6 +354,30 @@ class _Explanation(Struct, frozen=True):
     facts: tuple[Facts, ...] = ()
     rank: tuple[float, ...] = ()
     dependent: bool = False
+
+
+def _taken_by_tensor(usable: Sequence[_Measured]) -> _Explanation | None:
+    """Every tensor as some source has it, as weights of one and zero by filter give it.
+
+    No number tells of such a recipe: each is that of a source. It is held against all of them. Of
+    sources that have the same tensor the one that has most of the child is taken.
+    """
+    having = [[at for at in one.columns if one.equal[at] == one.tensor.read] for one in usable]
+    numbers: Counter[int] = Counter()
+    for one, some in zip(usable, having, strict=True):
+        numbers.update(dict.fromkeys(some, one.tensor.numbers))
+    taken = [max(some, key=lambda at: (numbers[at], -at), default=None) for some in having]
+    parents = tuple(sorted({at for at in taken if at is not None}))
+    if None in taken or len(parents) < 2:
+        return None
+    settings = tuple(Settings(tuple(float(at == one) for at in parents)) for one in taken)
+    formats = {one.tensor.precision for one in usable}
+    stored = next(iter(formats)) if len(formats) == 1 else Precision.FLOAT32
+    assert stored is not None
+    recipe = Recipe(MergeMethod.LINEAR, parents, settings, stored, normalize=True)
+    methods = (MergeMethod.LINEAR, *([MergeMethod.SLERP] if len(parents) == 2 else []))
+    facts = tuple(_sampled(one).facts for one in usable)
+    return _Explanation(MergeOutcome.RECIPE, None, None, recipe, methods, facts)
 
 
 def _explained(family: Family, usable: Sequence[_Measured]) -> _Explanation:
