@@ -10,7 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from kinprint.errors import AccessRefused, FileChanged, FileMissing, KinprintError, RangeIgnored
+import kinprint.source.http
+from kinprint.errors import (
+    AccessRefused,
+    FileChanged,
+    FileMissing,
+    KinprintError,
+    RangeIgnored,
+    RateLimited,
+    ServerFailed,
+)
 from kinprint.reader.cache import Cache
 from kinprint.reader.checkpoint import open_checkpoint
 from kinprint.reader.fetch import Fetcher
@@ -26,6 +35,7 @@ class Shop:
         self.files: dict[str, tuple[bytes, str | None]] = {}
         self.asked: list[str] = []
         self.refuse: set[str] = set()
+        self.busy: list[tuple[int, dict[str, str]]] = []  # what the next requests are answered with
 
 
 @pytest.fixture
@@ -35,6 +45,10 @@ def shop() -> Iterator[Shop]:
 
         def do_GET(self) -> None:
             opened.asked.append(self.path)
+            if opened.busy:
+                status, headers = opened.busy.pop(0)
+                self.reply(status, b"", headers)
+                return
             path = self.path.partition("?")[0]
             if path in opened.refuse:
                 self.reply(403, b"", {})
@@ -130,6 +144,36 @@ def test_credentials_are_never_said(shop: Shop) -> None:
     assert "hunter2" not in str(missing.value)
     shop.files["/ok.safetensors"] = (b"a" * 500, '"tag"')
     assert "hunter2" not in str(open_source(address + "/ok.safetensors").ref)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "said"),
+    [
+        ((429, {"Retry-After": "3600"}), RateLimited, "3600 seconds"),
+        ((429, {}), RateLimited, "status 429"),
+        ((503, {}), ServerFailed, "status 503"),
+        ((405, {}), AccessRefused, "status 405"),
+    ],
+)
+def test_a_first_request_that_fails_is_told_by_its_status(
+    shop: Shop, answer: tuple[int, dict[str, str]], error: type[KinprintError], said: str
+) -> None:
+    shop.busy = [answer] * 20
+    with pytest.raises(error, match=said):
+        open_source(shop.address + "/m.safetensors")
+    asked_once = answer[0] == 405 or "Retry-After" in answer[1]
+    assert (len(shop.asked) == 1) == asked_once
+
+
+def test_a_first_request_waits_as_long_as_it_is_asked_to(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(kinprint.source.http, "pause", waits.append)
+    shop.files["/m.safetensors"] = (b"a" * 500, '"tag"')
+    shop.busy = [(429, {"Retry-After": "7"})]
+    assert open_source(shop.address + "/m.safetensors").files()[0].size == 500
+    assert waits == [7.0]
 
 
 def test_missing_files_and_servers_without_range(shop: Shop) -> None:

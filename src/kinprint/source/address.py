@@ -33,6 +33,7 @@ from kinprint.source.http import (
     Target,
     TransportError,
     answer_to,
+    failure,
     host_of,
 )
 from kinprint.source.protocol import Meter
@@ -116,9 +117,7 @@ class AddressSource:
         try:
             return read_range(target, span, self._meter, RetryPolicy())
         except Refused as refused:
-            shown = _plain(target.address)
-            cause = text.message("cause.source.status", status=refused.status)
-            raise AccessRefused(path=shown, cause=cause) from None
+            raise _refused(_plain(target.address), refused) from None
 
     def _address(self, path: str) -> str:
         """The given address for its own file, as it was given; siblings without its query."""
@@ -131,22 +130,19 @@ class AddressSource:
         """Learn a file's length and tag from the answer to a request for its first byte."""
         address = self._address(path)
         host, shown = host_of(address), _plain(address)
-        try:
-            target = Target(address, path, 0)
-            with answer_to("GET", target, {"Range": "bytes=0-0"}, RetryPolicy()) as (answer, _):
-                self._meter.count(1, 1 + len(answer.history))
-                status, headers = answer.status_code, answer.headers
-                if status == 206 and headers.get("Content-Length") == "1":
-                    # One byte that nobody needs, and the connection can be used again.
-                    with contextlib.suppress(TransportError, OSError, RuntimeError):
-                        answer.read()
-        except Refused as refused:
-            status, headers = refused.status, {}
+        target = Target(address, path, 0)
+        with answer_to("GET", target, {"Range": "bytes=0-0"}, RetryPolicy()) as (answer, _):
+            self._meter.count(1, 1 + len(answer.history))
+            status, headers = answer.status_code, answer.headers
+            if status == 206 and headers.get("Content-Length") == "1":
+                # One byte that nobody needs, and the connection can be used again.
+                with contextlib.suppress(TransportError, OSError, RuntimeError):
+                    answer.read()
         if status in (404, 410):
             return None
-        if status in (401, 403):
-            cause = text.message("cause.source.status", status=status)
-            raise AccessRefused(path=shown, cause=cause)
+        if status >= 400:
+            failed = failure(status, headers, address, path)
+            raise _refused(shown, failed) if isinstance(failed, Refused) else failed
         if status == 200:
             size = headers.get("Content-Length") or text.message("cause.source.unknown-size")
             raise RangeIgnored(host=host, path=path, size=size)
@@ -160,6 +156,11 @@ class AddressSource:
             return entry, ("ETag", tag)
         date = headers.get("Last-Modified")  # good enough to notice a change, not to keep bytes
         return FileEntry(path, int(total)), ("Last-Modified", date) if date else None
+
+
+def _refused(shown: str, refused: Refused) -> AccessRefused:
+    cause = text.message("cause.source.status", status=refused.status)
+    return AccessRefused(path=shown, cause=cause)
 
 
 def _key(address: str, size: int, tag: str) -> str:

@@ -23,8 +23,6 @@ from kinprint.errors import (
     LengthWrong,
     RangeIgnored,
     RangeRefused,
-    RateLimited,
-    ServerFailed,
     TooSlow,
 )
 from kinprint.records import ByteRange
@@ -34,8 +32,8 @@ from kinprint.source.http import (
     Target,
     TransportError,
     answer_to,
+    failure,
     raise_for_status,
-    waiting_time,
 )
 from kinprint.source.patience import Limit, Patience
 from kinprint.source.protocol import Meter
@@ -208,12 +206,8 @@ def check_answer(
 
     if status == 416:
         raise RangeRefused(host=target.host, path=target.path, start=span.start, stop=span.stop - 1)
-    if status == 429:
-        raise RateLimited(host=target.host, wait=waiting_time(headers))
-    if status >= 500:
-        raise ServerFailed(host=target.host, path=target.path, status=status)
     if status >= 400:
-        raise Refused(status)
+        raise failure(status, headers, target.address, target.path)
     encoding = headers.get("Content-Encoding", "identity").lower()
     if encoding != "identity":
         raise wrong("cause.source.packed", encoding=encoding)

@@ -310,9 +310,15 @@ def no_connection(address: str, cause: str | text.Message) -> Unreachable:
 
 def refusal(error: HfHubHTTPError, address: str, path: str) -> KinprintError | Refused:
     """What a status that ended all retries means."""
-    status = error.response.status_code
+    return failure(error.response.status_code, error.response.headers, address, path)
+
+
+def failure(
+    status: int, headers: Mapping[str, str], address: str, path: str
+) -> KinprintError | Refused:
+    """What a status of 400 or more means."""
     if status == 429:
-        return RateLimited(host=host_of(address), wait=waiting_time(error.response.headers))
+        return RateLimited(host=host_of(address), wait=waiting_time(headers))
     if status < 500 and status != 408:
         return Refused(status)
     return ServerFailed(host=host_of(address), path=path, status=status)
