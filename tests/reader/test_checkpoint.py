@@ -230,16 +230,98 @@ def test_a_bad_index_that_is_not_needed_is_noted(tmp_path: Path, fetcher: Fetche
 
 
 def test_tensors_that_the_index_does_not_name_are_noted(tmp_path: Path, fetcher: Fetcher) -> None:
-    folder = make_sharded(
-        tmp_path / "m", weight_map={"a.weight": "model-00001-of-00002.safetensors"}
-    )
+    folder = make_sharded(tmp_path / "m")
     save_file(
         {"a.weight": np.ones(2, dtype=np.float32), "extra": np.ones(1, dtype=np.float32)},
         folder / "model-00001-of-00002.safetensors",
     )
     checkpoint = open_local(folder, fetcher)
-    assert set(checkpoint.tensors()) == {"a.weight", "extra"}
+    assert set(checkpoint.tensors()) == {"a.weight", "b.weight", "extra"}
     assert any("does not name: 1" in str(note) for note in checkpoint.notes)
+
+
+Places = Callable[[Path], str]
+
+
+@pytest.fixture(params=["hub", "local"])
+def placed(request: pytest.FixtureRequest, make_mirror: Callable[..., MirrorServer]) -> Places:
+    """Puts the model `zoo/m` below a folder where it can be opened: on a hub, or as it lies."""
+
+    def place(models: Path) -> str:
+        if request.param == "local":
+            return str(models / "zoo/m")
+        make_mirror(models)
+        return "zoo/m"
+
+    return place
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_a_shard_that_only_its_number_names_is_part_of_the_model(
+    indexed: bool, tmp_path: Path, fetcher: Fetcher, placed: Places
+) -> None:
+    named = {"a.weight": "model-00001-of-00002.safetensors"}
+    make_sharded(tmp_path / "models/zoo/m", weight_map=named)
+    place = placed(tmp_path / "models")
+    opened = open_checkpoint(place, fetcher, indexed=indexed)
+    assert set(opened.tensors()) == set(opened.names()) == {"a.weight", "b.weight"}
+    assert set(opened.tensors(["b.weight"])) == {"b.weight"}
+    unknown = place == "zoo/m" and not indexed  # an index that is not fetched tells nothing
+    assert [one.key for one in opened.notes] == ["note.files-beyond-index"] * (not unknown)
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_of_shards_that_are_not_all_there_the_index_says_which_are_the_model(
+    indexed: bool, tmp_path: Path, fetcher: Fetcher, placed: Places
+) -> None:
+    named = {"a.weight": "model-00001-of-00003.safetensors"}
+    folder = make_sharded(tmp_path / "models/zoo/m", weight_map=named)
+    for at in (1, 2):
+        shard = folder / f"model-0000{at}-of-00002.safetensors"
+        shard.rename(folder / f"model-0000{at}-of-00003.safetensors")
+    opened = open_checkpoint(placed(tmp_path / "models"), fetcher, indexed=indexed)
+    assert set(opened.tensors()) == {"a.weight"}
+    assert [one.key for one in opened.notes] == ["note.files-outside-index"]
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_a_file_beside_numbered_ones_is_read_where_the_index_names_it(
+    indexed: bool, tmp_path: Path, fetcher: Fetcher, placed: Places
+) -> None:
+    named = {
+        f"{name}.weight": f"model-0000{at}-of-00002.safetensors"
+        for at, name in ((1, "a"), (2, "b"))
+    }
+    folder = make_sharded(
+        tmp_path / "models/zoo/m", weight_map={**named, "c.weight": "mtp.safetensors"}
+    )
+    save_file({"c.weight": np.ones(3, dtype=np.float32)}, folder / "mtp.safetensors")
+    opened = open_checkpoint(placed(tmp_path / "models"), fetcher, indexed=indexed)
+    assert set(opened.tensors()) == {"a.weight", "b.weight", "c.weight"}
+    assert opened.notes == []
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_a_tensor_in_two_shards_is_taken_where_the_index_says(
+    indexed: bool, tmp_path: Path, fetcher: Fetcher, placed: Places
+) -> None:
+    folder = make_sharded(tmp_path / "models/zoo/m")
+    again = {"b.weight": np.ones(4, np.float32), "a.weight": np.zeros((2, 3), np.float32)}
+    save_file(again, folder / "model-00002-of-00002.safetensors")
+    opened = open_checkpoint(placed(tmp_path / "models"), fetcher, indexed=indexed)
+    found = opened.tensors()
+    assert {name: spec.file[6:11] for name, spec in found.items()} == {
+        "a.weight": "00001",
+        "b.weight": "00002",
+    }
+
+
+def test_shards_that_number_themselves_need_no_index(
+    mirror: MirrorServer, fetcher: Fetcher
+) -> None:
+    mirror.stats.reset()
+    assert len(open_checkpoint("zoo/base-b", fetcher, indexed=False).tensors()) == 56
+    assert not any("index" in seen.path for seen in mirror.stats.last)
 
 
 def test_asking_for_a_tensor_that_is_not_there(mirror: MirrorServer, fetcher: Fetcher) -> None:

@@ -132,3 +132,22 @@ def test_a_single_file_comes_before_shards_of_its_name() -> None:
     found = choose(*parts, "model.safetensors.index.json", "model.safetensors")
     assert found.weights.shards == ("model.safetensors",)
     assert [item.label for item in found.others] == ["model.safetensors.index.json"]
+
+
+@pytest.mark.parametrize(
+    ("paths", "counted"),
+    [
+        (shards("model", 3), True),
+        (shards("model", 1), True),
+        ([*shards("model", 3), "consolidated.safetensors"], True),
+        ([*shards("model", 3), *shards("pytorch_model", 2, "bin"), "original/w.safetensors"], True),
+        (shards("model", 3)[:2], False),
+        (shards("model", 3)[1:], False),
+        (["model.safetensors"], False),
+        ([*shards("model", 3), "mtp.safetensors"], False),
+        ([*shards("model", 3), *shards("model", 2)], False),
+        ([], False),
+    ],
+)
+def test_names_tell_which_files_are_the_model(paths: list[str], counted: bool) -> None:
+    assert choose(*paths, "model.safetensors.index.json", focus="").counted == counted

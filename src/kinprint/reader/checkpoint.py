@@ -54,12 +54,13 @@ class Checkpoint:
     def __init__(
         self, source: Source, fetcher: Fetcher, *, indexed: bool = True, focus: str | None = None
     ) -> None:
-        """Open what `source` holds; without `indexed` an index that must be fetched is left unread.
+        """Open what `source` holds; without `indexed` no index that can be done without.
 
-        The index of a large mixture of experts is longer than the headers of the few shards
-        that a quick look needs; shards then number themselves. One on this machine costs nothing,
-        and files are held against it. `focus` is a file or folder to open
-        instead of the one that was asked for.
+        Which files are the model does not depend on that: shards that number themselves from the
+        first to the last are, and of any others those that the index names. The index of a large
+        mixture of experts is longer than the headers of the few shards that a quick look needs.
+        One on this machine costs nothing, and files are held against it. `focus` is a file or
+        folder to open instead of the one that was asked for.
         """
         self.source = source
         self.fetcher = fetcher
@@ -124,7 +125,8 @@ class Checkpoint:
     def _at_home(self) -> dict[str, TensorSpec]:
         """All tensors where several shards have one of a name: it is taken where the index says."""
         found: dict[str, TensorSpec] = {}
-        home = {} if self.index is None else self.index.weight_map
+        index = self.index or self._fetch_index()
+        home = {} if index is None else index.weight_map
         for shard in self.shards:
             for spec in self._headers[shard].tensors:
                 if home.get(spec.name, shard) != shard:
@@ -228,10 +230,8 @@ class Checkpoint:
     def _open_small_files(self, indexed: bool) -> None:
         weights = self.choice.weights
         config = self._find_config(weights.folder)
-        needed = weights.index is not None and (indexed or not weights.shards)
-        index = self.files[weights.index] if needed and weights.index is not None else None
-        if index is not None and index.size > INDEX_LIMIT:
-            raise BadIndex(file=index.path, cause=text.message("cause.index.too-large"))
+        needed = weights.index is not None and (indexed or not self.choice.counted)
+        index = self._index_entry() if needed else None
         self.fetcher.ensure(
             Want(self.source, entry, (ByteRange(0, entry.size),))
             for entry in (config, index)
@@ -243,9 +243,22 @@ class Checkpoint:
             except BadConfig as error:  # weights can be read without it
                 self.notes.append(error.message)
         if index is not None:
-            self.index = self._promised = parse_index(index.path, self.read_file(index.path))
+            self.index = self._promised = self._fetch_index()
         elif weights.index is not None:
             self._promised = self._index_beside(self.files[weights.index])
+
+    def _index_entry(self) -> FileEntry | None:
+        """The index, if there is one; an absurd one is refused before it is fetched."""
+        index = self.choice.weights.index
+        if index is None:
+            return None
+        if self.files[index].size > INDEX_LIMIT:
+            raise BadIndex(file=index, cause=text.message("cause.index.too-large"))
+        return self.files[index]
+
+    def _fetch_index(self) -> ShardIndex | None:
+        entry = self._index_entry()
+        return None if entry is None else parse_index(entry.path, self.read_file(entry.path))
 
     def _index_beside(self, entry: FileEntry) -> ShardIndex | None:
         """An index to hold files against and look nothing up in; None if it must be fetched."""
@@ -311,11 +324,15 @@ class Checkpoint:
             key = "cause.weights.missing-several" if more else "cause.weights.missing-file"
             missing = text.message(key, first=first, more=more)
             raise PartsMissing(name=self.ref.name, missing=missing)
-        if self.index is None:  # the same files as where an index would have to be fetched
-            return self._complete(weights.shards)
-        beside = sorted(set(weights.shards) - set(named))
+        beside = len(set(weights.shards) - set(named))
+        if self.choice.counted:
+            read = weights.shards if self.index is None else {*weights.shards, *named}
+            if beside:  # what does not name all of them is nothing to look tensors up in
+                self.notes.append(text.message("note.files-beyond-index", files=beside))
+                self.index = None
+            return tuple(sorted(read))
         if beside:
-            self.notes.append(text.message("note.files-outside-index", files=len(beside)))
+            self.notes.append(text.message("note.files-outside-index", files=beside))
         return tuple(sorted(named))
 
     def _complete(self, shards: tuple[str, ...]) -> tuple[str, ...]:
@@ -352,7 +369,7 @@ class Checkpoint:
             label = label_of(said)
             if label not in self.labels:
                 self.labels.append(label)
-        if self._promised is not None:
+        if self._promised is not None and shard in self._promised.shards:
             self._note_promises(shard, check_promises(self._promised, shard, header))
         return header
 

@@ -57,11 +57,14 @@ class Choice(Struct, frozen=True):
     """The weights that are read, and the other sets that were there.
 
     `components` are folders of a pipeline that hold models of their own beside the chosen one.
+    `counted` is whether the names of the chosen files say that they are the model: numbers 1 to N
+    of N, and in their folder nothing else that their index could name.
     """
 
     weights: WeightSet
     others: tuple[WeightSet, ...]
     components: tuple[str, ...] = ()
+    counted: bool = False
 
 
 def choose_weights(name: str, files: Iterable[FileEntry], focus: str = "") -> Choice:
@@ -107,15 +110,36 @@ def _choose(
         shown = ", ".join(folders[:4]) + (", …" if len(folders) > 4 else "")
         cause = text.message("cause.weights.several-folders", folders=shown)
         raise NoWeights(name=name, cause=cause)
-    return Choice(ranked[0], tuple(ranked[1:]))
+    return _beside(ranked[0], ranked)
+
+
+def _beside(chosen: WeightSet, sets: Sequence[WeightSet], *components: str) -> Choice:
+    """The choice of one of several sets."""
+    others = tuple(item for item in sets if item is not chosen)
+    alone = not any(
+        item.kind is chosen.kind and item.folder == chosen.folder and _may_be_named(item)
+        for item in others
+    )
+    return Choice(chosen, others, components, alone and _are_numbered(chosen.shards))
+
+
+def _are_numbered(shards: Sequence[str]) -> bool:
+    """Whether files have the numbers 1 to N of N."""
+    found = [_SHARD.match(posixpath.splitext(path)[0]) for path in shards]
+    numbers = [(int(one["number"]), int(one["count"])) for one in found if one is not None]
+    return bool(shards) and sorted(numbers) == [(at + 1, len(shards)) for at in range(len(shards))]
+
+
+def _may_be_named(item: WeightSet) -> bool:
+    """Whether an index beside a set could name its files: not the whole model once more."""
+    return item.index is None and not item.stem.startswith("consolidated")
 
 
 def _main_component(ranked: Sequence[WeightSet], folders: Sequence[str]) -> Choice:
     """The model of a pipeline that makes pictures, and the folders of the others."""
     main = next((name for name in _MAIN_COMPONENTS if name in folders), ranked[0].folder)
     weights = next(item for item in ranked if item.folder == main)
-    others = tuple(item for item in ranked if item is not weights)
-    return Choice(weights, others, tuple(name for name in folders if name != main))
+    return _beside(weights, ranked, *(name for name in folders if name != main))
 
 
 def _focused(
