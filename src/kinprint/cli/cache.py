@@ -22,6 +22,9 @@ def cache(ctx: click.Context) -> None:
     for model in contents.models:
         name, size = printable(model.name), f"{size_in_words(model.disk_bytes):>9}"
         click.echo(say("cli.cache.model", size=size, name=name, count=model.files))
+    if contents.answers:
+        size = f"{size_in_words(contents.answers_bytes):>9}"
+        click.echo(say("cli.cache.answers", size=size, count=contents.answers))
     size = f"{size_in_words(contents.disk_bytes):>9}"
     click.echo(say("cli.cache.total", size=size, folder=printable(str(contents.folder), 1000)))
 

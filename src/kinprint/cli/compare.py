@@ -154,6 +154,8 @@ def compare_two(
         hashes=hashes and kept, details=kept, **settings,
     )  # fmt: skip
     show(found, format, output)
+    if found.answered and format != "json":  # JSON says so itself
+        click.echo(say("cli.compare.answered", date=found.answered), err=True)
     first, second = ((one.kind, one.name, one.commit) for one in found.document.models)
     if first == second:
         click.echo(say("cli.compare.one-model", a=printable(a), b=printable(b)), err=True)

@@ -97,7 +97,22 @@ def compare_models(
         How many other models are read within the same budget.
     """
     checkpoints = open_all([a, b, *controls], fetcher, settings)
-    pair = checkpoints[:2]
+    return compare_opened(
+        checkpoints, settings, controls, hashes=hashes, details=details, beside=beside
+    )
+
+
+def compare_opened(
+    checkpoints: Sequence[Checkpoint],
+    settings: Settings,
+    controls: Sequence[str] = (),
+    *,
+    hashes: bool = True,
+    details: bool = True,
+    beside: int = 0,
+) -> Comparison:
+    """The same for models that are open: two, then the controls that were given by these names."""
+    pair, fetcher = checkpoints[:2], checkpoints[0].fetcher
     with reading_backgrounds(pair, settings.budget, hashes) as started:
         if same_files(*pair):
             identical = Comparison(

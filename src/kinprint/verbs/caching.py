@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from kinprint.reader.cache import Cache
 from kinprint.source.listing import forget_all
+from kinprint.verbs.answers import Answers
 
 
 class CachedModel(Struct, frozen=True):
@@ -43,31 +44,38 @@ class CacheContents(Struct, frozen=True):
         Where it lies.
     models : tuple of CachedModel
         What there is of each model, the largest first.
+    answers : int
+        How many answers of `compare` are kept.
+    answers_bytes : int
+        The disk that they take.
 
     Examples
     --------
     >>> import kinprint
     >>> contents = kinprint.cached()
-    >>> contents.disk_bytes == sum(model.disk_bytes for model in contents.models)
+    >>> read = sum(model.disk_bytes for model in contents.models)
+    >>> contents.disk_bytes == read + contents.answers_bytes
     True
     """
 
     folder: Path
     models: tuple[CachedModel, ...]
+    answers: int = 0
+    answers_bytes: int = 0
 
     @property
     def disk_bytes(self) -> int:
         """The disk that all of it takes."""
-        return sum(model.disk_bytes for model in self.models)
+        return sum(model.disk_bytes for model in self.models) + self.answers_bytes
 
 
 def cached() -> CacheContents:
-    """Say what was read before and kept.
+    """Say what was read and found before, and kept.
 
     Returns
     -------
     CacheContents
-        The folder, and what it holds of each model.
+        The folder, what it holds of each model, and how many answers there are.
 
     Raises
     ------
@@ -87,11 +95,12 @@ def cached() -> CacheContents:
         found[item.name] = (files + 1, used + item.disk_bytes)
     models = [CachedModel(name, files, used) for name, (files, used) in found.items()]
     models.sort(key=lambda model: (-model.disk_bytes, model.name))
-    return CacheContents(cache.folder, tuple(models))
+    answers = Answers.default().sizes()
+    return CacheContents(cache.folder, tuple(models), len(answers), sum(answers))
 
 
 def clear_cache() -> int:
-    """Remove everything that was read and kept. Models are not touched; reading costs anew.
+    """Remove all that was read or found and kept. Models are not touched; reading costs anew.
 
     Returns
     -------
@@ -111,4 +120,4 @@ def clear_cache() -> int:
     0
     """
     forget_all()
-    return Cache.default().clear()
+    return Answers.default().clear() + Cache.default().clear()

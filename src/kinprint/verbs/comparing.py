@@ -7,21 +7,23 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kinprint.algebra import cores
-from kinprint.lineage.compare import compare_models
+from kinprint.lineage.opening import open_all
 from kinprint.lineage.results import Comparison as Compared
 from kinprint.lineage.results import Settings
 from kinprint.records import ALPHA, TAKEN_OVER, Level, Progress
-from kinprint.report.build.comparison import comparison_document, matrix_document, plan_document
 from kinprint.report.results.comparison import Comparison, Matrix
 from kinprint.report.schema import settled
+from kinprint.verbs.answers import Answers, Question, may_be_kept
 from kinprint.verbs.reader import (
     Meter,
     ModelName,
     Reader,
     checked_seed,
+    device_of,
     fetcher_of,
     reading,
     teller,
+    uses_cache,
     written_name,
 )
 
@@ -77,7 +79,10 @@ def compare(
     budget : int or str, optional
         Most bytes to read of all models together, as a number or in words such as "64MB".
     cache : bool
-        Whether to take what was read before from the cache, and to keep what is read.
+        Whether to take what was read before from the cache, and to keep what is read. An answer
+        about two models of the Hub is kept too, and given again as long as their commits, what is
+        asked and kinprint itself are the same: `answered` then says on which day it was found. Not
+        so with controls, a base, a budget or directions, which are worked out each time.
     hashes : bool
         Whether to hash weight files on this machine, which reads them whole: their sha256 then
         says which files were compared. Not done where there is a budget.
@@ -128,8 +133,21 @@ def compare(
 
             beyond = beyond_base(*pair, os.fspath(given), fetcher, settings, len(strangers))
         beside = 0 if given is None else 1
-        found = compare_models(
-            *pair, fetcher, settings, strangers, hashes=hashes, details=details, beside=beside
+        opened = open_all([*pair, *strangers], fetcher, settings)
+        alone = not (strangers or beside or direction) and base is None and own.budget is None
+        question = (
+            Question.of(opened, settings, device_of(own), details)
+            if alone and uses_cache(own)
+            else None
+        )
+        answers = Answers.default()
+        if question is not None and (kept := answers.find(question, meter)) is not None:
+            return Comparison(kept, language)
+        from kinprint.lineage.compare import compare_opened
+        from kinprint.report.build.comparison import comparison_document
+
+        found = compare_opened(
+            opened, settings, strangers, hashes=hashes, details=details, beside=beside
         )
         traced = None
         if direction and found.verdict.relation.linked:
@@ -138,8 +156,10 @@ def compare(
             others = len(strangers) + beside
             traced = direction_of(*pair, fetcher, settings, others)
         changed = _changes(found) if details else None
-        document = comparison_document(found, meter.cost, beyond, traced, changed)
-        return Comparison(settled(document), language)
+        document = settled(comparison_document(found, meter.cost, beyond, traced, changed))
+        if question is not None and may_be_kept(found):
+            answers.keep(question, document)
+        return Comparison(document, language)
 
 
 def _changes(found: Compared) -> SampledChanges | None:
@@ -201,6 +221,7 @@ def matrix(
     ((<Relation.DERIVED: 'derived'>,), True)
     """
     from kinprint.lineage.matrix import compare_all
+    from kinprint.report.build.comparison import matrix_document
     from kinprint.report.results.result import Failure
 
     with reading(reader, budget, cache, progress) as own:
@@ -258,6 +279,7 @@ def plan_comparison(
     0
     """
     from kinprint.lineage.planning import plan_comparison as plan_pair
+    from kinprint.report.build.comparison import plan_document
     from kinprint.report.results.plan import Plan
 
     with reading(reader, budget, cache, progress) as own:

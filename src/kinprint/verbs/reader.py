@@ -125,6 +125,11 @@ def fetcher_of(reader: Reader) -> Fetcher:
     return reader._fetcher
 
 
+def device_of(reader: Reader) -> Device:
+    """What computes for a reader."""
+    return reader._device
+
+
 def uses_cache(reader: Reader) -> bool:
     """Whether a reader uses the cache, for readers of its kind in other processes."""
     return reader._cached

@@ -81,6 +81,8 @@ class Background(Struct, frozen=True):
         When the commit that is read was made.
     digests
         The sha256 of each weight file that is listed; None where it is not known.
+    complete
+        Whether all of it could be read, and the host told when the commit was made.
     """
 
     claims: tuple[Claim, ...] = ()
@@ -88,6 +90,7 @@ class Background(Struct, frozen=True):
     published: str | None = None
     changed: str | None = None
     digests: tuple[str | None, ...] = ()
+    complete: bool = False
 
 
 class Description(Struct, frozen=True):
@@ -109,6 +112,8 @@ class Description(Struct, frozen=True):
         The file that holds its vocabulary.
     claims
         Models that it names as its origin.
+    complete
+        Whether all that it says of itself could be read, so that asking again would tell no more.
     """
 
     published: str | None = None
@@ -120,6 +125,7 @@ class Description(Struct, frozen=True):
     digests: tuple[FileEntry, ...] = ()
     tokenizer: TokenizerFile | None = None
     claims: tuple[Claim, ...] = ()
+    complete: bool = False
 
 
 def card_bytes(checkpoints: Sequence[Checkpoint]) -> int:
@@ -173,6 +179,7 @@ def describe(
         ),
         tokenizer=_tokenizer(checkpoint, metadata, vocabulary, sizes.vocabulary),
         claims=(*read.claims, *adapter, *_own_claims(checkpoint, metadata)),
+        complete=read.complete,
     )
 
 
@@ -189,20 +196,34 @@ def _shards(checkpoint: Checkpoint) -> list[FileEntry]:
 
 
 def _background(checkpoint: Checkpoint, cards: bool, hashes: bool) -> Background:
-    claims: list[Claim] = []
-    if cards:
-        claims += card_claims(first_bytes(checkpoint, CARD, CARD_HEAD))
-        claims += recipe_claims(first_bytes(checkpoint, RECIPE, CARD_HEAD))
-    adapter: list[Claim] = []
     path = config_beside(checkpoint)
-    if path is not None and checkpoint.files[path].size <= _ADAPTER_CONFIG:
+    if path is not None and checkpoint.files[path].size > _ADAPTER_CONFIG:
+        path = None
+    most = {CARD: CARD_HEAD, RECIPE: CARD_HEAD} if cards else {}
+    most |= {} if path is None else {path: _ADAPTER_CONFIG}
+    raw = {name: first_bytes(checkpoint, name, limit) for name, limit in most.items()}
+    claims = [*card_claims(raw.get(CARD, b"")), *recipe_claims(raw.get(RECIPE, b""))]
+    adapter: list[Claim] = []
+    if path is not None:
         with suppress(KinprintError):
-            raw = first_bytes(checkpoint, path, _ADAPTER_CONFIG)
-            adapter += adapter_claims(parse_object(path, raw), path)
+            adapter += adapter_claims(parse_object(path, raw[path]), path)
     published, changed = commit_dates(checkpoint)
+    lost = any(not raw[name] for name in most if _length(checkpoint, name))
     listed = _shards(checkpoint)[:_DIGESTS]
     digests = [checkpoint.fetcher.digest(one) if hashes else one.sha256 for one in listed]
-    return Background(tuple(claims), tuple(adapter), published, changed, tuple(digests))
+    return Background(
+        tuple(claims),
+        tuple(adapter),
+        published,
+        changed,
+        tuple(digests),
+        complete=cards and not lost and changed is not None,
+    )
+
+
+def _length(checkpoint: Checkpoint, path: str) -> int:
+    entry = checkpoint.files.get(path)
+    return 0 if entry is None else entry.size
 
 
 def first_bytes(checkpoint: Checkpoint, path: str, most: int) -> bytes:

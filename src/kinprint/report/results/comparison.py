@@ -119,6 +119,11 @@ class Comparison(_Compared[ComparisonDocument]):
         return self._document.verdict.link
 
     @property
+    def answered(self) -> str:
+        """The day on which an earlier run found the answer; empty where this one did."""
+        return self._document.read.answered
+
+    @property
     def parts(self) -> tuple[PartFinding, ...]:
         """What is known about each part of the two models."""
         return tuple(_finding(one) for one in self._document.verdict.parts)

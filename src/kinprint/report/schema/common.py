@@ -149,6 +149,7 @@ class ReadPart(Struct, frozen=True, kw_only=True):
     requests: Count
     seconds: float
     date: str = ""
+    answered: str = ""
 
     @classmethod
     def of(cls, cost: Cost) -> Self:

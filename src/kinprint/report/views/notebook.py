@@ -60,6 +60,8 @@ def _framed(
         count=read.requests,
         seconds=f"{read.seconds:.1f}",
     )
+    if read.answered:
+        cost = f"{text.say('report.answered', language, date=read.answered)} {cost}"
     told = warning(document, language)
     above = _tag("p", told, "kp-warn") if told else Markup("")
     inside = Markup("").join((above, *parts, _tag("p", cost, "kp-soft")))

@@ -349,6 +349,8 @@ def _facts(
     asked, plan, made, read = document.asked, document.plan, document.made, document.read
     cost = {"seconds": f"{read.seconds:.1f}", "count": read.requests}
     key = "page.again.cost-of" if read.bytes or read.requests else "page.again.cost-none"
+    if read.answered:
+        yield say("page.again.answered"), say("page.again.answered-on", date=read.answered)
     yield say("page.again.cost"), say(key, bytes=in_words(read.bytes), **cost)
     if plan.bytes_at_most:
         yield say("page.again.limit"), in_words(plan.bytes_at_most)

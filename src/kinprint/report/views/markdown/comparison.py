@@ -326,6 +326,8 @@ def _pinned(one: Subject) -> str:
 def _costs(out: _Page, document: ComparisonDocument | MatrixDocument) -> None:
     out.heading("report.made")
     read, made = document.read, document.made
+    if read.answered:
+        out.sentence("report.answered", date=read.answered)
     out.sentence(
         "report.cost" if read.requests else "report.cost-none",
         size=in_words(read.bytes),

@@ -1,0 +1,243 @@
+"""Answers that are kept: given again as they were, and only where asking anew could give no other.
+
+The real client talks to a mirror. Whether an answer was worked out is told by `answered` and by
+what the server was asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+import kinprint
+import kinprint.verbs.answers
+from kinprint.mirror import Fault, MirrorServer
+from kinprint.verbs.answers import Answers
+
+BASE, CHILD = "zoo/base-a", "zoo/a-cpt"
+Mirror = Callable[..., MirrorServer]
+
+
+def asked(a: str = BASE, b: str = CHILD, **how: object) -> kinprint.Comparison:
+    """A short comparison."""
+    return kinprint.compare(a, b, **{"level": "quick", **how})  # type: ignore[arg-type]
+
+
+def told(found: kinprint.Comparison) -> dict[str, object]:
+    """All that a result says, but for what it cost."""
+    return {name: part for name, part in found.to_dict().items() if name != "read"}
+
+
+@pytest.fixture
+def models(demo: Path, tmp_path: Path) -> Path:
+    """Two demo models, the second with a card."""
+    for name in (BASE, CHILD):
+        shutil.copytree(demo / name, tmp_path / "models" / name)
+    (tmp_path / "models" / CHILD / "README.md").write_text("---\nbase_model: zoo/base-a\n---\n")
+    return tmp_path / "models"
+
+
+@pytest.mark.parametrize("level", ["quick", "standard"])
+def test_an_answer_is_given_again_as_it_was(mirror: MirrorServer, level: str) -> None:
+    first = asked(level=level)
+    assert not first.answered and first.changes is not None
+    mirror.stats.reset()
+    again = asked(level=level)
+    assert told(again) == told(first)
+    assert again.answered == datetime.now(UTC).date().isoformat()
+    # Two lists of files were asked for and nothing else: the state of both models.
+    assert again.cost.requests == mirror.stats.count() == 2
+    assert [seen.port for seen in mirror.stats.last] == ["hub", "hub"]
+
+
+def test_it_says_that_it_was_kept_wherever_it_says_what_it_cost(
+    mirror: MirrorServer, tmp_path: Path
+) -> None:
+    asked()
+    again = asked()
+    again.save(tmp_path / "page.html", tmp_path / "page.md")
+    for name in ("page.html", "page.md"):
+        written = (tmp_path / name).read_text(encoding="utf-8")
+        assert "found on" in written and again.answered in written
+    assert "found on" in again._repr_html_()
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"seed": 1},
+        {"level": "standard"},
+        {"alpha": 0.01},
+        {"a": CHILD, "b": BASE},
+        {"a": f"{BASE}@main"},
+        {"cache": False},
+        {"budget": "64MB"},
+        {"direction": True},
+        {"controls": ["zoo/base-b"]},
+        {"given": "zoo/base-b"},
+    ],
+)
+def test_who_asks_for_something_else_gets_an_answer_of_its_own(
+    mirror: MirrorServer, how: dict[str, object]
+) -> None:
+    asked()
+    assert not asked(**how).answered  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "how", [{"cache": False}, {"budget": "64MB"}, {"direction": True}, {"controls": ["zoo/base-b"]}]
+)
+def test_what_is_worked_out_each_time_is_not_kept(
+    mirror: MirrorServer, how: dict[str, object]
+) -> None:
+    asked(**how)  # type: ignore[arg-type]
+    assert kinprint.cached().answers == 0
+
+
+def test_a_change_of_a_model_is_seen(make_mirror: Mirror, models: Path) -> None:
+    make_mirror(models)
+    first = asked()
+    (models / CHILD / "README.md").write_text("---\nbase_model: zoo/base-b\n---\n")
+    make_mirror(models)
+    now = asked()
+    assert not now.answered
+    assert [one.model for one in first.models[1].claims] == ["zoo/base-a"]
+    assert [one.model for one in now.models[1].claims] == ["zoo/base-b"]
+
+
+def test_other_code_finds_its_own_answers(
+    mirror: MirrorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked()
+    monkeypatch.setattr(kinprint.verbs.answers, "_code", lambda: ("other",))
+    assert not asked().answered
+
+
+def test_every_file_of_the_package_counts_as_code(tmp_path: Path) -> None:
+    files = kinprint.verbs.answers._files
+    (tmp_path / "room").mkdir()
+    (tmp_path / "room/rule.toml").write_text("limit = 1")
+    before = list(files(str(tmp_path)))
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__/rule.pyc").write_text("compiled")
+    assert list(files(str(tmp_path))) == before
+    (tmp_path / "room/rule.toml").write_text("limit = 2")
+    os.utime(tmp_path / "room/rule.toml", ns=(0, 1))
+    assert list(files(str(tmp_path))) != before
+
+
+def test_where_another_package_adds_something_nothing_is_kept(
+    mirror: MirrorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked()
+    monkeypatch.setattr(kinprint.verbs.answers, "entry_points", lambda group: ("something",))
+    assert not asked().answered and kinprint.cached().answers == 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda raw: b"",
+        lambda raw: raw[:-1],
+        lambda raw: raw[:40] + bytes([raw[40] ^ 1]) + raw[41:],
+    ],
+    ids=["empty", "cut", "changed"],
+)
+def test_a_damaged_answer_is_none(mirror: MirrorServer, damage: Callable[[bytes], bytes]) -> None:
+    first = asked()
+    [place] = Answers.default().folder.iterdir()
+    place.write_bytes(damage(place.read_bytes()))
+    mended = asked()
+    assert not mended.answered and told(mended) == told(first)
+    assert asked().answered
+
+
+def test_a_comparison_does_not_fail_because_its_answer_cannot_be_kept(mirror: MirrorServer) -> None:
+    folder = Answers.default().folder
+    folder.parent.mkdir(parents=True)
+    folder.write_text("no folder")
+    assert asked().relation is kinprint.Relation.PARTIAL
+
+
+def test_details_are_there_if_they_were_asked_for(mirror: MirrorServer) -> None:
+    brief = asked(details=False)
+    assert asked(details=False).answered and brief.shared is None
+    whole = asked()
+    assert not whole.answered and whole.shared is not None
+    assert told(asked(details=False)) == told(brief) and told(asked()) == told(whole)
+    assert kinprint.cached().answers == 2
+
+
+@pytest.mark.parametrize("lost", ["*/README.md", "*/commits/*"])
+def test_an_answer_that_lacks_something_is_not_kept(
+    make_mirror: Mirror, models: Path, lost: str
+) -> None:
+    make_mirror(models, faults=[Fault("status", where=lost, code=500)])
+    assert not asked().models[1].claims or not asked().models[1].changed
+    assert kinprint.cached().answers == 0
+    make_mirror(models)
+    asked()
+    assert kinprint.cached().answers == 1
+
+
+def test_an_answer_without_dates_is_not_kept(
+    mirror: MirrorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Offline nobody tells when a commit was made; what is kept is given there too."""
+    asked()
+    kinprint.verbs.answers.Answers.default().clear()
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert not asked().answered and kinprint.cached().answers == 0
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    online = asked()
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert asked().answered and told(asked()) == told(online)
+
+
+def test_models_that_nothing_pins_are_compared_each_time(demo: Path, mirror: MirrorServer) -> None:
+    for _ in range(2):
+        assert not asked(str(demo / BASE), CHILD).answered
+        assert not asked(str(demo / BASE), str(demo / CHILD)).answered
+    assert kinprint.cached().answers == 0
+
+
+def test_an_adapter_is_compared_each_time(make_mirror: Mirror, models: Path) -> None:
+    """Its base is a third model, of which the commits of the two say nothing."""
+    chance = np.random.default_rng(0)
+    root = "base_model.model.model.layers.0.self_attn.q_proj.lora_{}.weight"
+    shapes = {root.format("A"): (2, 128), root.format("B"): (128, 2)}
+    (models / "zoo/adapter").mkdir()
+    tensors = {name: chance.normal(0, 0.02, one).astype("f4") for name, one in shapes.items()}
+    save_file(tensors, models / "zoo/adapter/adapter_model.safetensors")
+    config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj"]}
+    config["base_model_name_or_path"] = BASE
+    (models / "zoo/adapter/adapter_config.json").write_text(json.dumps(config))
+    make_mirror(models)
+    for _ in range(2):
+        assert not asked("zoo/adapter", CHILD).answered
+    assert kinprint.cached().answers == 0
+
+
+def test_equal_files_are_told_again_too(make_mirror: Mirror, models: Path) -> None:
+    shutil.copytree(models / BASE, models / "zoo/copy")
+    make_mirror(models)
+    first, again = asked(BASE, "zoo/copy"), asked(BASE, "zoo/copy")
+    assert first.relation is again.relation is kinprint.Relation.IDENTICAL
+    assert again.answered and told(again) == told(first)
+
+
+def test_answers_are_counted_and_forgotten_with_the_cache(mirror: MirrorServer) -> None:
+    asked()
+    asked(seed=1)
+    contents = kinprint.cached()
+    assert contents.answers == 2 and contents.answers_bytes > 1000
+    assert kinprint.clear_cache() >= contents.answers_bytes
+    assert kinprint.cached().answers == 0 and not asked().answered
