@@ -342,7 +342,7 @@ def _from_files(
     if standing_of(other, source, whole=True) is not Standing.RIGHT:
         raise AtlasError(cause=text.message("cause.atlas.other-files"))
     names = pinned_name(model.ref), pinned_name(other.ref)
-    return compare_models(*names, fetcher, settings).verdict
+    return compare_models(*names, fetcher, settings, details=False).verdict
 
 
 def _relative(entry: Entry, pair: PairVerdict, paid_for: int) -> Relative:

@@ -69,7 +69,7 @@ def diff_models(
     limited = shares.comparing
     beyond = None if given is None else beyond_base(a, b, given, fetcher, limited)
     beside = 0 if given is None else 1
-    compared = compare_models(a, b, fetcher, limited, hashes=False, beside=beside)
+    compared = compare_models(a, b, fetcher, limited, hashes=False, details=sampled, beside=beside)
     relation = compared.verdict.relation
     if sampled:
         known = pair.sampled_map(compared)

@@ -63,7 +63,7 @@ def _run(pair: Pair, test: LineageTest) -> Evidence:
         return test.run(pair)
     alignment = pair.alignment(test.group)
     known = alignment.first.channel_evidence.known
-    key = alignment.second.channel_evidence, test.name, pair.seed
+    key = alignment.second.channel_evidence, test.name, pair.null_seed
     if key not in known:
         known[key] = test.run(pair)
     return known[key]

@@ -92,7 +92,8 @@ def compare_models(
     hashes
         Whether to hash weight files on this machine meanwhile, unless there is a budget.
     details
-        Whether to map where the shared weights are.
+        Whether to map where the shared weights are, to compare norms as disputes did, and to draw
+        samples of the nulls: what pages and files show, and nothing is decided by.
     beside
         How many other models are read within the same budget.
     """
@@ -132,7 +133,7 @@ def compare_opened(
         need_adapter(models, settings.base, pair=True)
         sampler = sampler_of(models, settings, beside)
         with algebra_for(settings.level):
-            outcome = _read_in_stages(sampler, settings, bool(controls))
+            outcome = _read_in_stages(sampler, settings, bool(controls), details)
             if outcome.verdict.relation is Relation.UNTESTABLE:
                 left = _bytes_left(settings, fetcher)
                 same = same_contents(models[0], models[1], settings.alpha, left)
@@ -157,7 +158,7 @@ def compare_opened(
             towers=outcome.towers,
             read=sampler.read[:2],
             shared=shared,
-            norms=norm_likenesses(*outcome.sides),
+            norms=norm_likenesses(*outcome.sides) if details else (),
             material=Material(
                 (models[0], models[1]),
                 (outcome.sides[0].prepared.stored, outcome.sides[1].prepared.stored),
@@ -206,7 +207,9 @@ class _Outcome(Struct, frozen=True):
     towers: tuple[TowerComparison, ...] = ()
 
 
-def _read_in_stages(sampler: Sampler, settings: Settings, controlled: bool) -> _Outcome:
+def _read_in_stages(
+    sampler: Sampler, settings: Settings, controlled: bool, pictures: bool
+) -> _Outcome:
     """Read and test until the answer is clear; with controls everything is read at once."""
     shares = equal_weights(1 if controlled else sampler.stages)
     places = sampler.tower_pairs(0, 1)
@@ -218,7 +221,13 @@ def _read_in_stages(sampler: Sampler, settings: Settings, controlled: bool) -> _
         sides = _sides(samples, sides)
         charge = charge_of(settings, share / len(places))
         pair, *besides = (
-            Pair(sides[0][at], sides[1][to], seed=settings.seed, level=settings.level)
+            Pair(
+                sides[0][at],
+                sides[1][to],
+                seed=settings.seed,
+                level=settings.level,
+                pictures=pictures,
+            )
             for at, to in places
         )
         evidence = gather_evidence(pair)

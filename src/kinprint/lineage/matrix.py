@@ -388,7 +388,9 @@ class _Battery:
         return worth_comparing(first, second)
 
     def _pair(self, one: Side, other: Side) -> Pair:
-        return Pair(one, other, seed=self._settings.seed, level=self._settings.level)
+        return Pair(
+            one, other, seed=self._settings.seed, level=self._settings.level, pictures=False
+        )
 
     def _prepared(self, at: int) -> list[Side]:
         sides = [Side(sample) for sample in self._samples[at].load()]
@@ -397,7 +399,7 @@ class _Battery:
 
 
 def _in_short(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    """Evidence without the draws of its null, which are for pictures of a pair alone."""
+    """Evidence without the null it is told beside, which only the page of a pair shows."""
     return tuple(replace(one, null=()) for one in evidence)
 
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from kinprint.lineage.alignment.blocks import Blocks, equal_blocks
 from kinprint.lineage.alignment.gram import rated_maps, trusted
 from kinprint.lineage.alignment.heads import (
     HeadGroupMatch,
@@ -49,16 +50,23 @@ class Pair:
     sides : the models, the one first that is asked first to have its labels drawn anew. A model
         that is compared with several others is given as a side, so that it is prepared once.
     seed : draws the samples of the null that are kept for pictures, and nothing else.
+    null_seed : the same for tests; None where nobody will look at such samples.
     level : how hard to look for an alignment.
     """
 
     def __init__(
-        self, a: Sample | Side, b: Sample | Side, *, seed: int = 0, level: str = Level.STANDARD
+        self,
+        a: Sample | Side,
+        b: Sample | Side,
+        *,
+        seed: int = 0,
+        level: str = Level.STANDARD,
+        pictures: bool = True,
     ) -> None:
         sides = (model if isinstance(model, Side) else Side(model) for model in (a, b))
         first, second = sorted(sides, key=lambda side: side.rank)
         self.sides = first, second
-        self.seed = seed
+        self.seed, self.null_seed = seed, seed if pictures else None
         self.level = Level(level)
         self._alignments = {
             id(first): Alignment(first, second, self.level),
@@ -197,6 +205,11 @@ class Alignment:
                 usable &= ~(gains == 0).any(axis=0) & ~massive(np.abs(gains))
         usable.setflags(write=False)
         return usable
+
+    @cached_property
+    def channel_blocks(self) -> Blocks:
+        """Blocks of these channels, for models of one width."""
+        return equal_blocks(self.usable_channels)
 
     @cached_property
     def attention(self) -> Matching | None:

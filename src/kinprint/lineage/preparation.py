@@ -304,10 +304,14 @@ class Prepared:
             layer, expert, units.index, units.total, up, down, gate, size, read, masked(stored)
         )
 
-    def norm_role(self, key: NormKey) -> str:
-        """What the model itself calls one of the `gains`."""
-        name, layer = weight_of(key[0]), key[1]
-        return self._norm_before_feed_forward(layer) if name == _BEFORE_MLP else name
+    @cached_property
+    def gain_roles(self) -> dict[NormKey, str]:
+        """What the model itself calls each of the `gains`."""
+        names = {(role, layer): weight_of(role) for role, layer in self.gains}
+        return {
+            key: self._norm_before_feed_forward(key[1]) if name == _BEFORE_MLP else name
+            for key, name in names.items()
+        }
 
     def _common_name(self, role: str, layer: int) -> str:
         before = role == self._norm_before_feed_forward(layer) and role != "norm_in"

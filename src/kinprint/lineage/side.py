@@ -48,7 +48,7 @@ class ChannelEvidence(Struct, eq=False):
     reads other things, does not ask again.
     """
 
-    known: dict[tuple[ChannelEvidence, str, int], Evidence] = field(default_factory=dict)
+    known: dict[tuple[ChannelEvidence, str, int | None], Evidence] = field(default_factory=dict)
 
 
 class Side:

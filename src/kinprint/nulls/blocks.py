@@ -19,7 +19,15 @@ from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from kinprint.nulls.chernoff import each_together, least_exponent, log_cosh, log_mean_exp
-from kinprint.nulls.result import DRAWS, LN10, Floats, Ints, NullResult, no_evidence, portions
+from kinprint.nulls.result import (
+    LN10,
+    Floats,
+    Ints,
+    NullResult,
+    drawn,
+    no_evidence,
+    portions,
+)
 from kinprint.records import Sensitivity
 
 BLOCK = 4
@@ -45,7 +53,7 @@ def blocked(rows: NDArray[Any], m: int = BLOCK) -> NDArray[Any]:
 def block_permutation(
     scores: ArrayLike,
     sizes: ArrayLike | None = None,
-    seed: int = 0,
+    seed: int | None = 0,
     unit: ArrayLike | None = None,
 ) -> NullResult:
     """Test the diagonals of score matrices (B, m, m) against permutations within blocks.
@@ -69,10 +77,6 @@ def block_permutation(
     if not any(part.any() for part in parts):
         return no_evidence("block permutation", n)
     observed, variance = float(_observed(parts)[0]), float(_variance(parts)[0])
-    rng = np.random.default_rng(seed)
-    null = np.zeros(DRAWS)
-    for part in parts:
-        null += _draw(part[:, 0], rng)
     return NullResult(
         statistic=observed,
         log10_p=float(_plain_log_p(parts)[0] / LN10),
@@ -80,7 +84,7 @@ def block_permutation(
         floor=least_block_log10_p(lengths),
         effect=_excess(parts, lengths),
         n=n,
-        null=tuple(null.tolist()),
+        null=drawn(seed, lambda rng: _sum_of(_draw(part[:, 0], rng) for part in parts)),
         details={"blocks": float(len(lengths)), "spread": math.sqrt(variance)},
         sensitivity=None if unit is None else _sensitivity(variance, lengths, unit, 0.0),
     )
@@ -90,7 +94,7 @@ def signed_blocks(
     labelled: ArrayLike,
     signed: ArrayLike,
     sizes: ArrayLike | None = None,
-    seed: int = 0,
+    seed: int | None = 0,
     units: tuple[ArrayLike, ArrayLike] | None = None,
 ) -> NullResult:
     """Test labels and signs at once: permutations within blocks times a flip for each unit.
@@ -115,11 +119,7 @@ def signed_blocks(
     parts = _signed_parts(plain, flips, lengths)
     if not any(centred.any() or other.any() for centred, other in parts):
         return no_evidence("signed blocks", n)
-    rng = np.random.default_rng(seed)
-    null, observed = np.zeros(DRAWS), 0.0
-    for centred, other in parts:
-        observed += float(np.trace(centred + other, axis1=-2, axis2=-1).sum())
-        null += _draw_signed(centred[0], other[0], rng)
+    observed = sum(float(np.trace(g + u, axis1=-2, axis2=-1).sum()) for g, u in parts)
     return NullResult(
         statistic=observed,
         log10_p=float(_signed_log_p(parts)[0] / LN10),
@@ -127,7 +127,7 @@ def signed_blocks(
         floor=-(sum(math.lgamma(r + 1) for r in lengths) + n * math.log(2.0)) / LN10,
         effect=observed / n,
         n=n,
-        null=tuple(null.tolist()),
+        null=drawn(seed, lambda rng: _sum_of(_draw_signed(g[0], u[0], rng) for g, u in parts)),
         details={"blocks": float(len(lengths))},
         sensitivity=None
         if units is None
@@ -343,6 +343,11 @@ def _total(pieces: Iterable[Floats]) -> Floats:
     """Sum pieces (R, blocks) over blocks and over the pieces."""
     found: Floats = np.sum([piece.sum(axis=-1) for piece in pieces], axis=0)
     return found
+
+
+def _sum_of(samples: Iterable[Floats]) -> Floats:
+    """Statistics over blocks of all sizes, from those over blocks of each."""
+    return np.asarray(np.sum(list(samples), axis=0))
 
 
 def _draw(sums: Floats, rng: np.random.Generator) -> Floats:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from numpy.typing import ArrayLike
 
 from kinprint.device import Array, array_module, downloaded, uploaded
-from kinprint.nulls.result import DRAWS, LN10, Floats, Ints, NullResult, no_evidence
+from kinprint.nulls.result import DRAWS, LN10, Floats, Ints, NullResult, drawn, no_evidence
 
 # Two scores closer than this part of the largest one are tied. Products of long rows are added
 # in an order that depends on their place in the matrix, so a tie must not be broken by rounding.
@@ -129,7 +129,7 @@ def mutual_pairs(
 
 
 def fixed_points(
-    layers: Sequence[Pairs], signed: Sequence[ArrayLike] | None = None, seed: int = 0
+    layers: Sequence[Pairs], signed: Sequence[ArrayLike] | None = None, seed: int | None = 0
 ) -> NullResult:
     """Bound the chance of so many pairs with equal indices, over layers labelled apart.
 
@@ -155,7 +155,6 @@ def fixed_points(
         counted = [one & other for one, other in zip(counted, positive, strict=True)]
     fixed = sum(int(one.sum()) for one in counted)
     shapes = [(layer.reachable, layer.size) for layer in layers]
-    rng = np.random.default_rng(seed)
     return NullResult(
         statistic=float(fixed),
         log10_p=fixed_point_log10_p(fixed, shapes, coins),
@@ -163,7 +162,7 @@ def fixed_points(
         floor=_all_fixed(shapes, coins) / LN10,
         effect=fixed / pairs,
         n=sum(layer.size for layer in layers),
-        null=tuple(_draw(shapes, coins, rng).tolist()),
+        null=drawn(seed, lambda rng: _draw(shapes, coins, rng)),
         details={"pairs": float(pairs), "expected": _rate(shapes, coins)},
     )
 

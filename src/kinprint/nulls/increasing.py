@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from kinprint.nulls.combination import fisher
 from kinprint.nulls.fixed_points import Pairs
-from kinprint.nulls.result import DRAWS, LN10, Floats, Ints, NullResult, no_evidence
+from kinprint.nulls.result import DRAWS, LN10, Floats, Ints, NullResult, drawn, no_evidence
 
 
 def longest_increasing(sequence: ArrayLike) -> int:
@@ -41,7 +41,7 @@ def increasing_log10_p(length: int, pairs: int) -> float:
     return float(_table(pairs, length))
 
 
-def increasing_subsequence(layers: Sequence[Pairs], seed: int = 0) -> NullResult:
+def increasing_subsequence(layers: Sequence[Pairs], seed: int | None = 0) -> NullResult:
     """Test the order of matched pairs in every layer, and combine layers by Fisher's method.
 
     Layers are labelled independently of each other, so their p-values are independent; of
@@ -65,7 +65,7 @@ def increasing_subsequence(layers: Sequence[Pairs], seed: int = 0) -> NullResult
         floor=fisher(floors),
         effect=sum(lengths) / sum(numbers),
         n=sum(numbers),
-        null=tuple(_draw(numbers, np.random.default_rng(seed)).tolist()),
+        null=drawn(seed, lambda rng: _draw(numbers, rng)),
         details={"longest": float(max(lengths)), "layers": float(len(orders))},
     )
 

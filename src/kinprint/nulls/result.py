@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from msgspec import Struct, field
@@ -29,6 +29,11 @@ def portions(numbers: int, draws: int = DRAWS) -> list[int]:
     return [size] * whole + [rest] * (rest > 0)
 
 
+def drawn(seed: int | None, draw: Callable[[np.random.Generator], Floats]) -> tuple[float, ...]:
+    """A sample of a statistic under the null; none where there is no seed, as nobody looks."""
+    return () if seed is None else tuple(draw(np.random.default_rng(seed)).tolist())
+
+
 class NullResult(Struct, frozen=True):
     """A statistic and a bound on how often chance alone reaches it.
 
@@ -36,8 +41,8 @@ class NullResult(Struct, frozen=True):
     inequality; `floor` is log10 of the smallest p that the group of relabellings allows, so
     that a weak p can be told from a weak test. `effect` is a size that does not grow with `n`,
     the number of things that could be relabelled. `null` is a small sample of the statistic
-    under random relabelling. `details` holds further numbers by name. `sensitivity` is set where
-    the test was told what an effect adds to its scores.
+    under random relabelling, none if no seed was given. `details` holds further numbers by name.
+    `sensitivity` is set where the test was told what an effect adds to its scores.
     """
 
     statistic: float

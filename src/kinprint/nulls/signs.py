@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinprint.nulls.chernoff import each_together, least_exponent, log_cosh
-from kinprint.nulls.result import LN10, Floats, NullResult, no_evidence, portions
+from kinprint.nulls.result import LN10, Floats, NullResult, drawn, no_evidence, portions
 from kinprint.records import Sensitivity
 
 
-def sign_chernoff(values: ArrayLike, seed: int = 0, unit: float | None = None) -> NullResult:
+def sign_chernoff(values: ArrayLike, seed: int | None = 0, unit: float | None = None) -> NullResult:
     """Test whether matched values lean to the positive side more than fair coins would.
 
     Given the sizes |t_i|, T = Σ ε_i |t_i| with independent signs, the mean of e^{sT} is
@@ -33,11 +33,13 @@ def sign_chernoff(values: ArrayLike, seed: int = 0, unit: float | None = None) -
     t = t[np.isfinite(t) & (t != 0)]
     if not t.size:
         return no_evidence("signs")
-    rng = np.random.default_rng(seed)
     size = np.abs(t)
-    # A sum of signed sizes is twice the sum of those that are positive, less all of them.
-    heads = [rng.integers(2, size=(some, t.size), dtype=np.int8) for some in portions(t.size)]
-    null = 2.0 * np.concatenate([some @ size for some in heads]) - size.sum()
+
+    def draw(rng: np.random.Generator) -> Floats:
+        # A sum of signed sizes is twice the sum of those that are positive, less all of them.
+        heads = [rng.integers(2, size=(some, t.size), dtype=np.int8) for some in portions(t.size)]
+        return np.asarray(2.0 * np.concatenate([some @ size for some in heads]) - size.sum())
+
     return NullResult(
         statistic=float(t.sum()),
         log10_p=float(sign_log10_p(t[None])[0]),
@@ -45,7 +47,7 @@ def sign_chernoff(values: ArrayLike, seed: int = 0, unit: float | None = None) -
         floor=-t.size * math.log10(2.0),
         effect=float(t.mean()),
         n=t.size,
-        null=tuple(null.tolist()),
+        null=drawn(seed, draw),
         details={"agreement": float(t.sum() / size.sum()), "positive": float((t > 0).mean())},
         sensitivity=_sensitivity(float(np.square(t).sum()), t.size, unit),
     )
@@ -74,7 +76,7 @@ def each_sign_log10_p(problems: Sequence[Floats]) -> list[float]:
 
 
 def quarter_turns(
-    values: NDArray[np.complexfloating] | ArrayLike, seed: int = 0, unit: float | None = None
+    values: NDArray[np.complexfloating] | ArrayLike, seed: int | None = 0, unit: float | None = None
 ) -> NullResult:
     """Test complex matched values c against turns of each plane by 0, 90, 180 or 270 degrees.
 
@@ -87,14 +89,16 @@ def quarter_turns(
     c = c[np.isfinite(c) & (c != 0)]
     if not c.size:
         return no_evidence("quarter turns")
-    rng = np.random.default_rng(seed)
-    values_of, every = np.stack([c.real, -c.imag, -c.real, c.imag]), np.arange(c.size)
-    turned = np.concatenate(
-        [
-            values_of[rng.integers(4, size=(some, c.size), dtype=np.uint8), every].sum(axis=1)
-            for some in portions(c.size)
-        ]
-    )
+
+    def draw(rng: np.random.Generator) -> Floats:
+        turned, every = np.stack([c.real, -c.imag, -c.real, c.imag]), np.arange(c.size)
+        return np.concatenate(
+            [
+                turned[rng.integers(4, size=(some, c.size), dtype=np.uint8), every].sum(axis=1)
+                for some in portions(c.size)
+            ]
+        )
+
     return NullResult(
         statistic=float(c.real.sum()),
         log10_p=float(quarter_log10_p(c[None])[0]),
@@ -102,7 +106,7 @@ def quarter_turns(
         floor=-c.size * math.log10(4.0),
         effect=float(c.real.mean()),
         n=c.size,
-        null=tuple(turned.tolist()),
+        null=drawn(seed, draw),
         details={"agreement": float(c.real.sum() / np.abs(c).sum())},
         sensitivity=_sensitivity(float(np.square(np.abs(c)).sum()) / 2.0, c.size, unit),
     )

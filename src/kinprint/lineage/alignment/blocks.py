@@ -46,11 +46,24 @@ def common_blocks(first: Ints, second: Ints, usable: np.ndarray | None = None) -
     some = np.flatnonzero(usable)
     index, at, to = np.intersect1d(first[some], second, assume_unique=True, return_indices=True)
     order = np.lexsort((at, index // BLOCK))  # in a block, as in the first list
-    index, at, to = index[order], some[at[order]], to[order]
-    numbers, row, sizes = np.unique(index // BLOCK, return_inverse=True, return_counts=True)
-    column = np.arange(len(row)) - (np.cumsum(sizes) - sizes)[row]
-    left = np.full((len(numbers), BLOCK), -1)
-    right = np.full((len(numbers), BLOCK), -1)
+    return _laid_out(index[order], some[at[order]], to[order])
+
+
+def equal_blocks(usable: np.ndarray) -> Blocks:
+    """The same where both lists have the same members in the order of their index."""
+    index = np.flatnonzero(usable)
+    return _laid_out(index, index, index)
+
+
+def _laid_out(index: Ints, at: Ints, to: Ints) -> Blocks:
+    """Places in two lists, by the blocks of their index, in whose order they are given."""
+    block = index // BLOCK
+    begins = np.flatnonzero(np.diff(block, prepend=-1))
+    sizes = np.diff(begins, append=len(block))
+    row = np.repeat(np.arange(len(begins)), sizes)
+    column = np.arange(len(row)) - begins[row]
+    left = np.full((len(begins), BLOCK), -1)
+    right = np.full((len(begins), BLOCK), -1)
     left[row, column], right[row, column] = at, to
     return Blocks(left, right, sizes)
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kinprint.lineage.alignment.blocks import Blocks, common_blocks
+from kinprint.lineage.alignment.blocks import equal_blocks
 from kinprint.lineage.alignment.heads import (
     HeadGroupMatch,
     match_attention,
@@ -234,10 +234,9 @@ class HalfChannels(Struct, frozen=True):
             return None
         x, y = (np.concatenate(rows) for rows in zip(*told.values(), strict=True))
         ordinary = _ordinary(x) & _ordinary(y) & (y if turned else x).any(axis=0)
-        index = np.arange(x.shape[1])
         columns = standardise_columns(x).T, standardise_columns(y).T
         usable = self.usable & ordinary & alone(copied_channels(columns[turned]))
-        blocks: Blocks = common_blocks(index, index, usable)
+        blocks = equal_blocks(usable)
         if not len(blocks.sizes):
             return None
         log10_p = float(block_log10_p(blocks.products(*columns), blocks.sizes)[0])

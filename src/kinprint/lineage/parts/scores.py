@@ -17,7 +17,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kinprint.lineage.alignment.blocks import Blocks, common_blocks
+from kinprint.lineage.alignment.blocks import Blocks, common_blocks, equal_blocks
 from kinprint.lineage.alignment.heads import HeadGroupMatch
 from kinprint.lineage.alignment.residual import IDENTITY, Channels, ResidualMap
 from kinprint.lineage.alignment.units import Matching, UnitStack, best_partners
@@ -121,8 +121,7 @@ def _norms(pair: Pair) -> Iterator[PartScore]:
     shared = alignment.channels.norms
     if not shared:
         return
-    index = np.arange(first.width)
-    blocks = common_blocks(index, index, alignment.usable_channels)
+    blocks = alignment.channel_blocks
     if not len(blocks.sizes):
         return
     every_pair = math.log10(max(1, first.sample.depth * second.sample.depth))
@@ -661,8 +660,7 @@ def _routers(pair: Pair) -> Iterator[PartScore]:
         x, y = residual.carry(first.routers[layer]), second.routers[layer]
         if len(x) != len(y) or len(x) < 2 or (masked(x, True) and masked(y, True)):
             continue
-        index = np.arange(len(x))
-        blocks = common_blocks(index, index)
+        blocks = equal_blocks(np.ones(len(x), bool))
         log10_p = float(block_log10_p(blocks.products(x, y), blocks.sizes)[0])
         part = Part(Component.ROUTER, layer)
         likeness = float(np.einsum("ed,ed->e", x, y).mean())

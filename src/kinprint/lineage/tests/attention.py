@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from kinprint.lineage.alignment.blocks import common_blocks
+from kinprint.lineage.alignment.blocks import equal_blocks
 from kinprint.lineage.alignment.heads import HeadGroupMatch, value_scores
 from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
 from kinprint.lineage.pair import Alignment, Pair
@@ -74,7 +74,7 @@ def plane_biases(pair: Pair, test: LineageTest) -> Evidence:
         raise NoResult(Reason.BIAS_SIGNS_UNFAIR, Status.GUARDED)
     products = groups.by_class(matches, [product for _, (_, product) in compared])
     coins = np.concatenate(products).real
-    result = sign_chernoff(coins, pair.seed)
+    result = sign_chernoff(coins, pair.null_seed)
     share = float(coins.sum() / max(np.abs(coins).sum(), 1e-30))
     layers = [match.layer for match in matches]
     found = test.evidence(result, roles=("q.bias", "k.bias"), layers=layers, effect=share)
@@ -105,8 +105,7 @@ def value_blocks(pair: Pair, test: LineageTest) -> Evidence:
         raise NoResult(Reason.BOTH_MASKED, Status.GUARDED)
     for members in groups.classes(groups.matches):
         total = np.sum([scores[at] for at in members], axis=0)
-        index = np.arange(min(total.shape))
-        blocks = common_blocks(index, index)
+        blocks = equal_blocks(np.ones(min(total.shape), bool))
         if single:
             blocks = blocks.single()
         rows = np.pad(total, ((0, 1), (0, 1)))
@@ -116,10 +115,10 @@ def value_blocks(pair: Pair, test: LineageTest) -> Evidence:
     roles = groups.value_roles(groups.matches)
     unit = float(len(roles)) if groups.by_number else None
     if not flips:
-        result = block_permutation(table, lengths, pair.seed, unit)
+        result = block_permutation(table, lengths, pair.null_seed, unit)
     else:
         units = None if unit is None else (0.0, unit)
-        result = signed_blocks(np.zeros_like(table), table, lengths, pair.seed, units)
+        result = signed_blocks(np.zeros_like(table), table, lengths, pair.null_seed, units)
     effect = result.effect / max(1, len(roles))
     layers = [match.layer for match in groups.matches]
     found = test.evidence(result, roles=roles, layers=layers, effect=effect)
@@ -141,7 +140,7 @@ def value_signs(pair: Pair, test: LineageTest) -> Evidence:
             best = np.abs(scores[at]).argmax(axis=1)
             total += scores[at][np.arange(len(best)), best]
         coins.append(total / len(members))
-    result = sign_chernoff(np.concatenate(coins), pair.seed)
+    result = sign_chernoff(np.concatenate(coins), pair.null_seed)
     roles = groups.value_roles(groups.matches)
     effect = result.effect / max(1, len(roles))
     layers = [match.layer for match in groups.matches]
@@ -251,9 +250,9 @@ def _plane_signs(pair: Pair, test: LineageTest, groups: HeadGroups) -> Evidence:
     # Turns of planes and flips of single rows have different groups; where there are both,
     # half turns serve for all. A quarter turn swaps rows, which a mask tells apart.
     if first.refusal(Group.PLANE_QUARTER) or rest.size or groups.masked("q", "k"):
-        result = sign_chernoff(np.concatenate([planes.real, rest]), pair.seed, unit)
+        result = sign_chernoff(np.concatenate([planes.real, rest]), pair.null_seed, unit)
     else:
-        result = quarter_turns(planes, pair.seed, unit)
+        result = quarter_turns(planes, pair.null_seed, unit)
     found = test.evidence(result, roles=("q", "k"), layers=[match.layer for match in matches])
     return found if groups.by_number else unless_untrusted(test, found, groups.alignment)
 

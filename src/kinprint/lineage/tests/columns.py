@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kinprint.lineage.alignment.blocks import common_blocks
+from kinprint.lineage.alignment.blocks import equal_blocks
 from kinprint.lineage.pair import Alignment, Pair
 from kinprint.lineage.preparation import FEWEST_TOKENS, Prepared, SharedTokens
 from kinprint.lineage.reading.sample import Sample, Units
@@ -69,7 +69,7 @@ def column_fixed_points(pair: Pair, test: LineageTest) -> Evidence:
     signs = None
     if columns.flip:
         signs = [np.einsum("ct,ct->c", columns.x[matched.first], columns.y[matched.second])]
-    return test.evidence(fixed_points([matched], signs, pair.seed), roles=("embed",))
+    return test.evidence(fixed_points([matched], signs, pair.null_seed), roles=("embed",))
 
 
 @lineage_test(
@@ -81,7 +81,7 @@ def column_order(pair: Pair, test: LineageTest) -> Evidence:
     columns = _embedding_columns(pair, test.group, same_width=False)
     _require_labels(columns.alignment)
     matched = columns.matched()
-    return test.evidence(increasing_subsequence([matched], pair.seed), roles=("embed",))
+    return test.evidence(increasing_subsequence([matched], pair.null_seed), roles=("embed",))
 
 
 @lineage_test(
@@ -232,17 +232,18 @@ def _correlation(
     """The test of columns of equal channels; `single` leaves their labels and takes the coins."""
     if single and not columns.flip:
         raise NoResult(Reason.BOTH_MASKED, Status.GUARDED)
-    index = np.arange(len(columns.x))
-    blocks = common_blocks(index, index, usable)
+    blocks = equal_blocks(usable)
     if not len(blocks.sizes):
         raise NoResult(Reason.CONSTANT_COLUMNS, Status.UNDEFINED)
     if single:
         blocks = blocks.single()
     table = blocks.products(columns.x, columns.y)
     if columns.flip:
-        result = signed_blocks(np.zeros_like(table), table, blocks.sizes, pair.seed, (0.0, 1.0))
+        result = signed_blocks(
+            np.zeros_like(table), table, blocks.sizes, pair.null_seed, (0.0, 1.0)
+        )
     else:
-        result = block_permutation(table, blocks.sizes, pair.seed, 1.0)
+        result = block_permutation(table, blocks.sizes, pair.null_seed, 1.0)
     effect = float(np.einsum("cn,cn->c", columns.x, columns.y).mean())
     return test.evidence(result, roles=roles, effect=effect)
 
@@ -253,7 +254,7 @@ def _signs(
     """The test of the signs of columns, of which `values` are the products with the best match."""
     coins = np.where(columns.ordinary, values**3, 0.0)
     clones = columns.alignment.first.channel_clones
-    result = sign_chernoff(sum_over(coins, clones), pair.seed)
+    result = sign_chernoff(sum_over(coins, clones), pair.null_seed)
     return test.evidence(result, roles=roles, effect=float(values.mean()))
 
 

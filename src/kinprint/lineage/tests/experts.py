@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kinprint.lineage.alignment.blocks import common_blocks
+from kinprint.lineage.alignment.blocks import equal_blocks
 from kinprint.lineage.alignment.residual import IDENTITY
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.tests.conditions import granted_alignment, unless_untrusted
@@ -39,13 +39,12 @@ def expert_blocks(pair: Pair, test: LineageTest) -> Evidence:
     tables, sizes, likeness = [], [], []
     for layer in sorted(layers):
         x, y = residual.carry(first.routers[layer]), second.routers[layer]
-        index = np.arange(len(x))
-        blocks = common_blocks(index, index)
+        blocks = equal_blocks(np.ones(len(x), bool))
         tables.append(blocks.products(x, y))
         sizes.append(blocks.sizes)
         likeness.append(float(np.einsum("ed,ed->e", x, y).mean()))
     unit = 1.0 if residual is IDENTITY else None
-    result = block_permutation(np.concatenate(tables), np.concatenate(sizes), pair.seed, unit)
+    result = block_permutation(np.concatenate(tables), np.concatenate(sizes), pair.null_seed, unit)
     effect = float(np.mean(likeness))
     found = test.evidence(result, roles=("router",), layers=layers, effect=effect)
     return unless_untrusted(test, found, alignment)

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from kinprint.lineage.alignment.blocks import common_blocks
 from kinprint.lineage.alignment.residual import FEW_GAINS
 from kinprint.lineage.pair import Alignment, Pair
 from kinprint.lineage.preparation import NormKey, Prepared
@@ -70,14 +69,14 @@ def gain_profile(pair: Pair, test: LineageTest) -> Evidence:
 def gain_fixed_points(pair: Pair, test: LineageTest) -> Evidence:
     """Are channels with the same gains over all layers the same channels?"""
     matched, roles = _matched_channels(pair, same_width=True)
-    return test.evidence(fixed_points([matched], seed=pair.seed), roles=roles)
+    return test.evidence(fixed_points([matched], seed=pair.null_seed), roles=roles)
 
 
 @_gain_test("E1.order")
 def gain_order(pair: Pair, test: LineageTest) -> Evidence:
     """Where widths differ, do channels matched by their gains keep their order?"""
     matched, roles = _matched_channels(pair, same_width=False)
-    return test.evidence(increasing_subsequence([matched], pair.seed), roles=roles)
+    return test.evidence(increasing_subsequence([matched], pair.null_seed), roles=roles)
 
 
 @_gain_test("E6.norms")
@@ -88,12 +87,11 @@ def gain_bits(pair: Pair, test: LineageTest) -> Evidence:
         np.stack([side.prepared.gains[key] for key in keys], axis=1).astype(np.float32)
         for side in (alignment.first, alignment.second)
     )
-    index = np.arange(len(x))
-    blocks = common_blocks(index, index, alignment.usable_channels)
+    blocks = alignment.channel_blocks
     if not len(blocks.sizes):
         raise NoResult(Reason.COPIED_CHANNELS, Status.UNDEFINED)
     counts = equal_counts(x[blocks.first.reshape(-1)], y[blocks.second.reshape(-1)])
-    result = block_permutation(counts / x.shape[1], blocks.sizes, pair.seed)
+    result = block_permutation(counts / x.shape[1], blocks.sizes, pair.null_seed)
     layers = [layer for _, layer in keys]
     return test.evidence(result, roles=_roles(alignment, keys), layers=layers)
 
@@ -113,7 +111,7 @@ def _common_norms(pair: Pair, same_width: bool) -> tuple[Alignment, tuple[NormKe
 def _roles(alignment: Alignment, keys: Iterable[NormKey]) -> tuple[str, ...]:
     """What the two models call norms that they have in common."""
     sides = alignment.first.prepared, alignment.second.prepared
-    named = {side.norm_role(key) for side in sides for key in keys}
+    named = {side.gain_roles[key] for side in sides for key in keys}
     return tuple(str(role) for role in Role if role in named)
 
 
@@ -145,11 +143,10 @@ def _correlation(
     keys: tuple[NormKey, ...],
 ) -> Evidence:
     """The test of scores of equal channels, one column a norm vector."""
-    index = np.arange(len(x))
-    blocks = common_blocks(index, index, alignment.usable_channels)
+    blocks = alignment.channel_blocks
     lengths = np.sqrt(np.square(x).sum(axis=0) * np.square(y).sum(axis=0))
     unit = float(lengths.sum()) / len(x)  # what a correlation of one adds to a channel's score
-    result = block_permutation(blocks.products(x, y), blocks.sizes, pair.seed, unit)
+    result = block_permutation(blocks.products(x, y), blocks.sizes, pair.null_seed, unit)
     effect = float(((x * y).sum(axis=0) / lengths).mean())
     vectors = (("vectors", float(x.shape[1])),)
     roles = _roles(alignment, keys)

@@ -56,7 +56,7 @@ def unit_blocks(pair: Pair, test: LineageTest) -> Evidence:
         raise _no_common_units(alignment, matching)
     if not alignment.first.units_flip and all(scores.masked for scores in classes):
         raise NoResult(Reason.BOTH_MASKED, Status.GUARDED)
-    result = _test_blocks(classes, alignment.first.units_flip, matching.by_number, pair.seed)
+    result = _test_blocks(classes, alignment.first.units_flip, matching.by_number, pair.null_seed)
     units = sum(scores.units for scores in classes)
     matrices = max(1.0, sum(scores.units * sum(scores.matrices) for scores in classes) / units)
     by_layer: dict[int, list[float]] = {}
@@ -97,7 +97,7 @@ def unit_order(pair: Pair, test: LineageTest) -> Evidence:
         raise NoResult(Reason.FEED_FORWARDS_OF_DIFFERENT_WIDTH)
     parts = _unmasked(parts)
     pairs = [alignment.matched_units(part, matching.residual)[0] for part in parts]
-    result = increasing_subsequence(pairs, pair.seed)
+    result = increasing_subsequence(pairs, pair.null_seed)
     found = test.evidence(result, roles=_ordered(_read(parts)), layers=_layers(parts))
     return unless_untrusted(test, found, alignment)
 
@@ -147,7 +147,7 @@ def unit_bits(pair: Pair, test: LineageTest) -> Evidence:
             compared.append(part)
     if not compared:
         raise _no_units_of(parts)
-    result = block_permutation(np.concatenate(counts), np.concatenate(sizes), pair.seed)
+    result = block_permutation(np.concatenate(counts), np.concatenate(sizes), pair.null_seed)
     return test.evidence(result, roles=_ordered(_read(compared)), layers=_layers(compared))
 
 
@@ -239,7 +239,7 @@ def _block_scores(
 
 
 def _test_blocks(
-    classes: Sequence[_ClassScores], flips: bool, by_number: bool, seed: int
+    classes: Sequence[_ClassScores], flips: bool, by_number: bool, seed: int | None
 ) -> NullResult:
     """The null of all blocks; where nothing was searched, with what a correlation of one adds."""
     gate, both, sizes = (
@@ -259,7 +259,7 @@ def _fixed_points(
     parts = _unmasked(alignment.representatives(matching))
     matched = [alignment.matched_units(part, matching.residual) for part in parts]
     coins = [signs for _, signs in matched] if alignment.first.units_flip else None
-    result = fixed_points([pairs for pairs, _ in matched], coins, pair.seed)
+    result = fixed_points([pairs for pairs, _ in matched], coins, pair.null_seed)
     found = test.evidence(result, roles=_ordered(_read(parts)), layers=_layers(parts))
     return found if matching.by_number else unless_untrusted(test, found, alignment)
 
@@ -278,7 +278,7 @@ def _signs(pair: Pair, test: LineageTest, alignment: Alignment, matching: Matchi
         values.append(mean / max(1, len(_read(same) - {"gate"})))
         compared += same
     tied = np.unique(np.concatenate(classes), return_inverse=True)[1]
-    result = sign_chernoff(sum_over(np.concatenate(coins), tied), pair.seed)
+    result = sign_chernoff(sum_over(np.concatenate(coins), tied), pair.null_seed)
     found = test.evidence(
         result,
         roles=_ordered(_read(compared) - {"gate"}),
