@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from kinprint.lineage import matrix
+from kinprint.lineage import matrix, screening
 from kinprint.lineage.matrix import PairEvidence, compare_all, run_pairs
 from kinprint.lineage.opening import open_readable, read_headers, sampler_of
 from kinprint.lineage.preparation import Prepared
-from kinprint.lineage.reading.sample import Sample
+from kinprint.lineage.reading.sample import Floats, Sample
 from kinprint.lineage.results import Settings
-from kinprint.lineage.screening import digest, worth_comparing
+from kinprint.lineage.screening import digest, have_likes, worth_comparing
 from kinprint.mapped import shelf
 from kinprint.measure.basis import unit_rows
 from kinprint.reader.fetch import Fetcher
@@ -76,6 +76,36 @@ def test_rows_of_either_model_are_probed(samples: dict[str, Sample], probed: str
         replace(both[other], by_role={"up 0": rows}),
     )
     assert worth_comparing(*found) and worth_comparing(*reversed(found))
+
+
+@pytest.mark.parametrize("room", [1, 40_000, 1 << 20])
+def test_rows_of_several_models_are_probed_at_once(
+    samples: dict[str, Sample], monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    """However many fit into the room there is, and whichever roles each of them has."""
+    monkeypatch.setattr(screening, "_LIKENESSES", room)
+    chance, blank = np.random.default_rng(0), digest(Prepared(samples["base-a"]))
+
+    def rows(count: int, width: int = 128) -> Floats:
+        return unit_rows(chance.normal(size=(count, width)).astype(np.float32))
+
+    table = {"up 0": rows(1000), "down 1": rows(600)}
+    other = replace(blank, by_role=table)
+    probes = [
+        {"up 0": table["up 0"][5:13]},
+        {"up 0": rows(8), "down 1": np.concatenate([rows(6), table["down 1"][:2]])},
+        {"up 0": np.concatenate([rows(7), table["up 0"][:1]])},  # one alone may be chance
+        {"up 0": rows(8, width=64)},
+        {"gate 0": table["up 0"][:8]},
+        {},
+        {"down 1": -table["down 1"][90:94]},
+        {"down 1": rows(12)},
+    ]
+    many = [replace(blank, probes=one) for one in probes]
+    alone = [have_likes([one], other)[0] for one in many]
+    assert have_likes(many, other) == alone
+    assert alone == [True, True, False, False, False, False, True, False]
+    assert have_likes([], other) == []
 
 
 def test_the_order_of_two_models_makes_no_difference() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from msgspec.structs import replace
 
 from kinprint.nulls.blocks import (
     BLOCK,
@@ -22,9 +24,14 @@ from kinprint.nulls.blocks import (
     signed_log10_p,
 )
 from kinprint.nulls.chernoff import log_cosh
-from kinprint.nulls.fixed_points import fixed_point_log10_p
-from kinprint.nulls.increasing import increasing_log10_p, longest_increasing, longest_of_many
-from kinprint.nulls.result import Floats
+from kinprint.nulls.fixed_points import Pairs, fixed_point_log10_p, fixed_points
+from kinprint.nulls.increasing import (
+    increasing_log10_p,
+    increasing_subsequence,
+    longest_increasing,
+    longest_of_many,
+)
+from kinprint.nulls.result import DRAWS, Floats, NullResult
 from kinprint.nulls.signs import (
     each_quarter_log10_p,
     each_sign_log10_p,
@@ -262,3 +269,28 @@ def test_blocks_of_several_problems_have_the_bounds_of_each(counts: list[int], s
     assert_same_bounds(
         each_signed_log10_p(problems), [float(signed_log10_p(*one)[0]) for one in problems]
     )
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        lambda seed, rng: block_permutation(rng.normal(size=(9, 4, 4)), [4] * 8 + [3], seed),
+        lambda seed, rng: signed_blocks(
+            rng.normal(size=(9, 4, 4)), rng.normal(size=(9, 4, 4)), [4] * 8 + [3], seed
+        ),
+        lambda seed, rng: sign_chernoff(rng.normal(size=50), seed),
+        lambda seed, rng: quarter_turns(rng.normal(size=50) + 1j * rng.normal(size=50), seed),
+        lambda seed, rng: fixed_points([_pairs(rng)], seed=seed),
+        lambda seed, rng: increasing_subsequence([_pairs(rng)], seed),
+    ],
+)
+def test_without_a_seed_nothing_is_drawn_and_nothing_else_changes(
+    test: Callable[[int | None, np.random.Generator], NullResult],
+) -> None:
+    drawn, plain = (test(seed, np.random.default_rng(1)) for seed in (0, None))
+    assert len(drawn.null) == DRAWS and plain.null == ()
+    assert replace(drawn, null=()) == plain
+
+
+def _pairs(rng: np.random.Generator) -> Pairs:
+    return Pairs(np.arange(20), rng.permutation(20), 20, 20)

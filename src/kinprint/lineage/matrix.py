@@ -46,7 +46,13 @@ from kinprint.lineage.parts.findings import Sharing
 from kinprint.lineage.parts.survey import find_sharing
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.results import FailedPair, Matrix, PairVerdict, Settings
-from kinprint.lineage.screening import Digest, digest, quick_evidence, worth_comparing
+from kinprint.lineage.screening import (
+    Digest,
+    digest,
+    have_likes,
+    quick_evidence,
+    worth_comparing,
+)
 from kinprint.lineage.side import Side
 from kinprint.lineage.towers import TowerEvidence, compared_towers, joined_verdict, same_towers
 from kinprint.lineage.verdict import decide
@@ -251,8 +257,8 @@ def run_pairs(
         rest = [pair for pair in battery.in_order(pairs) if pair not in found]
         if rest and screened:
             battery.know([place.put(battery.digest(at)) for at in range(len(samples))])
-        for pair in rest:
-            found[pair] = battery.evidence(pair)
+        for pair, evidence in battery.evidence(rest):
+            found[pair] = evidence
             clock.done(1)
     return [found[pair] for pair in pairs]
 
@@ -351,20 +357,35 @@ class _Battery:
         """Take over where to find what models are screened by."""
         self._digests = digests
 
-    def evidence(self, pair: Places) -> PairEvidence | KinprintError:
-        """What the tests give for a pair, by the places of its models, or why they failed."""
-        for at in pair if self.screened else ():
-            if isinstance(digest := self._digest(at), KinprintError):
-                return digest
-        return attempt(self._run, pair)
+    def evidence(
+        self, pairs: Sequence[Places]
+    ) -> Iterator[tuple[Places, PairEvidence | KinprintError]]:
+        """What the tests give for pairs, by the places of their models, or why they failed."""
+        for start in range(0, len(pairs), _TILE**2):
+            some = pairs[start : start + _TILE**2]
+            likes = functools.cache(functools.partial(self._likes, some))
+            for pair in some:
+                known = [self._digest(at) for at in pair if self.screened]
+                lost = [one for one in known if isinstance(one, KinprintError)]
+                yield pair, lost[0] if lost else attempt(self._run, pair, likes)
+
+    def _likes(self, pairs: Sequence[Places], other: int) -> frozenset[int]:
+        """Models that meet another in some of the pairs, and have likes of some rows there."""
+        there = self._digest(other)
+        places = [at for pair in pairs if other in pair for at in pair if at != other]
+        known = {at: one for at in places if isinstance(one := self._digest(at), Digest)}
+        if not isinstance(there, Digest):
+            return frozenset()
+        found = have_likes(list(known.values()), there)
+        return frozenset(at for at, likes in zip(known, found, strict=True) if likes)
 
     def _load_digest(self, at: int) -> Digest | KinprintError:
         found: Digest | KinprintError = self._digests[at].load()
         return found
 
-    def _run(self, places: Places) -> PairEvidence:
+    def _run(self, places: Places, likes: Callable[[int], frozenset[int]]) -> PairEvidence:
         towers = self._meeting[places]
-        if self.screened and len(towers) == 1 and not self._calls_for_all(places):
+        if self.screened and len(towers) == 1 and not self._calls_for_all(places, likes):
             ((at, to),) = towers
             one, other = (self._quick(place) for place in places)
             quick = quick_evidence(self._pair(one[at], other[to]))
@@ -381,11 +402,12 @@ class _Battery:
         let_go()
         return PairEvidence(tuple(found))
 
-    def _calls_for_all(self, places: Places) -> bool:
+    def _calls_for_all(self, places: Places, likes: Callable[[int], frozenset[int]]) -> bool:
         """Whether the short look at two models calls for all tests."""
+        a, b = places
         first, second = (self._digest(at) for at in places)
         assert isinstance(first, Digest) and isinstance(second, Digest)
-        return worth_comparing(first, second)
+        return worth_comparing(first, second, likes=lambda: a in likes(b) or b in likes(a))
 
     def _pair(self, one: Side, other: Side) -> Pair:
         return Pair(
@@ -419,7 +441,7 @@ def _digest_in_process(at: int) -> Digest | KinprintError:
 def _run_in_process(known: Shared, pairs: Sequence[Places]) -> list[PairEvidence | KinprintError]:
     assert _of_this_process is not None
     _of_this_process.know(known.load())
-    return [_of_this_process.evidence(pair) for pair in pairs]
+    return [found for _, found in _of_this_process.evidence(pairs)]
 
 
 def _descriptions(

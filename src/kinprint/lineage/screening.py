@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations_with_replacement
 
 import ml_dtypes
@@ -54,6 +54,7 @@ _CLEAR = 0.7  # of the distance to the second nearest: the nearest is the like o
 _UNITS, _ROWS, _TOKENS, _PROBES, _LAYERS = 32, 32, 512, 16, 6
 _FEW, _TENSORS = 4, 64  # rows that are probed of a tensor, and tensors of a role
 _LIKES = 2  # of all rows that are probed of a role
+_LIKENESSES = 1 << 20  # numbers that are compared at once
 _FAR = 4.0  # robust deviations beyond which a number says no more
 _SIGN = -3.0  # log10 p of a quick test that calls for the others
 _FEWEST = 64  # units of a feed-forward, so that one of them is no chance
@@ -108,10 +109,11 @@ def digest(model: Prepared) -> Digest:
     )
 
 
-def worth_comparing(a: Digest, b: Digest) -> bool:
+def worth_comparing(a: Digest, b: Digest, *, likes: Callable[[], bool] | None = None) -> bool:
     """Whether anything calls for all tests; also where too little was read to say.
 
-    What is near to what has a direction: the models are taken in an order of their own.
+    What is near to what has a direction: the models are taken in an order of their own. Whoever has
+    many pairs to ask about may say in another way whether one of the two `have_likes` in the other.
     """
     if not (a.units and b.units) or np.intersect1d(a.stored, b.stored, True).size:
         return True
@@ -120,7 +122,7 @@ def worth_comparing(a: Digest, b: Digest) -> bool:
     turn = _turn(*tokens)
     if a.rows.shape[1] == b.rows.shape[1] and max(_deviations(*tokens), _alike(a, b)) >= LIKE_ROWS:
         return True
-    if _have_likes(a, b) or _have_likes(b, a):  # one may have more rows than the other
+    if any(have_likes([a], b) + have_likes([b], a)) if likes is None else likes():
         return True
     if turn is not None and (_alike(a, b, turn) >= LIKE_ROWS or _gates(a, b, turn) >= LIKE_GATES):
         return True
@@ -164,17 +166,36 @@ def _probes(tensors: Sequence[Floats]) -> Floats:
     return np.concatenate([rows[spread(len(rows), _FEW)] for rows in some])
 
 
-def _have_likes(a: Digest, b: Digest) -> bool:
-    """Whether some of the rows probed of a role have their like among all of it."""
-    for role in sorted(a.probes.keys() & b.by_role.keys()):
-        ours, theirs = a.probes[role], b.by_role[role]
-        if ours.shape[1] == theirs.shape[1]:
-            likeness = np.abs(ours @ theirs.T)
+def have_likes(models: Sequence[Digest], other: Digest) -> list[bool]:
+    """Which models have some rows of a role, of those probed, that have their like in another's.
+
+    Either of two may be the other: one may have more rows. Products of few rows wait for memory,
+    so that those of several models are made at once, as far as there is room.
+    """
+    found = [False] * len(models)
+    for role, theirs in sorted(other.by_role.items()):
+        asked = [
+            at
+            for at, model in enumerate(models)
+            if role in model.probes and model.probes[role].shape[1] == theirs.shape[1]
+        ]
+        most = max(_LIKENESSES // len(theirs), 1)
+        while asked:
+            some, rows = asked[:1], len(models[asked[0]].probes[role])
+            for at in asked[1:]:
+                rows += len(models[at].probes[role])
+                if rows > most:
+                    break
+                some.append(at)
+            asked = asked[len(some) :]
+            ours = [models[at].probes[role] for at in some]
+            likeness = np.abs(np.concatenate(ours) @ theirs.T)
             deviation = np.sqrt(np.einsum("nm,nm->n", likeness, likeness) / len(theirs))
             clear = (deviation > 0) & (likeness.max(axis=1) >= LIKE_PROBES * deviation)
-            if np.count_nonzero(clear) >= _LIKES:
-                return True
-    return False
+            counts = np.add.reduceat(clear, _starts(ours), dtype=np.int64)
+            for at, count in zip(some, counts.tolist(), strict=True):
+                found[at] = found[at] or count >= _LIKES
+    return found
 
 
 def _numbered(sample: Sample) -> tuple[tuple[tuple[str, int], ...], Floats]:
