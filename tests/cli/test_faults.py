@@ -32,7 +32,7 @@ def plant(hub_environment: Callable[..., dict[str, str]], demo: Path, tmp_path: 
         statement: str,
         *options: str,
         module: str = "kinprint.lineage.compare",
-        name: str = "compare_models",
+        name: str = "compare_opened",
         **variables: str,
     ) -> subprocess.CompletedProcess[str]:
         pair = [str(demo / "zoo" / one) for one in ("base-a", "a-cpt")]
@@ -98,7 +98,7 @@ def test_an_interrupt_is_told_apart(plant: Plant) -> None:
 
 
 def test_without_a_fault_the_same_command_says_related(plant: Plant) -> None:
-    done = plant("return room.compare_models(*arguments, **named)", name="not_called")
+    done = plant("return room.compare_opened(*arguments, **named)", name="not_called")
     assert done.returncode == 1, done.stderr
 
 

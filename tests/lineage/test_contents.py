@@ -10,12 +10,15 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from kinprint.lineage.compare import compare_models
+from kinprint.lineage.reading.levels import level_plan
 from kinprint.lineage.results import Settings
 from kinprint.mirror import MirrorServer
+from kinprint.reader.cache import Cache
 from kinprint.reader.fetch import Fetcher
-from kinprint.records import Component, PartState, Reason, Relation, Verdict, VerdictReason
+from kinprint.records import Component, Level, PartState, Reason, Relation, Verdict, VerdictReason
 from tests.lineage.stored_models import LLAMA, Array, llama, stored
 
 NET = LLAMA | {"model_type": "net", "architectures": []}
@@ -135,3 +138,30 @@ def test_no_more_is_read_than_the_budget_allows(
             found = compare_models("some/ours", "some/theirs", fetcher, how)
             assert found.verdict.relation is relation
             assert found.cost.bytes <= min(budget, found.limit)
+
+
+@pytest.mark.parametrize("level", ["quick", "standard"])
+def test_neither_a_cache_nor_where_models_lie_changes_an_answer(
+    tmp_path: Path, demo: Path, make_mirror: Callable[..., MirrorServer], level: str
+) -> None:
+    """Rows of all tensors of the two cost about what the quick level may read."""
+    tensors = load_file(demo / "zoo/base-a/model.safetensors")
+    names = ["zoo/one", "zoo/other"]
+    for name in names:
+        (tmp_path / name).mkdir(parents=True)
+        told = {f"{name[-3:]}.{at:05}": one for at, one in enumerate(tensors.values())}
+        save_file(told, tmp_path / name / "model.safetensors")
+    make_mirror(tmp_path)
+
+    def found(given: list[str]) -> Relation:
+        with Fetcher(cache=Cache.default()) as fetcher:
+            told = compare_models(given[0], given[1], fetcher, Settings(level))
+        limit = level_plan(Level(level)).budget
+        assert limit is not None and told.cost.bytes <= limit
+        return told.verdict.relation
+
+    relations = [found([str(tmp_path / name) for name in names]), found(names)]
+    with Fetcher(cache=Cache.default()) as fetcher:
+        compare_models(names[0], names[1], fetcher, Settings("deep"))
+    relations.append(found(names))
+    assert len(set(relations)) == 1

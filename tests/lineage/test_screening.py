@@ -87,7 +87,8 @@ def test_rows_of_several_models_are_probed_at_once(
     chance, blank = np.random.default_rng(0), digest(Prepared(samples["base-a"]))
 
     def rows(count: int, width: int = 128) -> Floats:
-        return unit_rows(chance.normal(size=(count, width)).astype(np.float32))
+        found: Floats = unit_rows(chance.normal(size=(count, width)).astype(np.float32))
+        return found
 
     table = {"up 0": rows(1000), "down 1": rows(600)}
     other = replace(blank, by_role=table)

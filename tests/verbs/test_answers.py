@@ -13,14 +13,20 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import huggingface_hub
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
 import kinprint
 import kinprint.verbs.answers
+from kinprint.device import Device
+from kinprint.lineage.opening import open_all
+from kinprint.lineage.results import Settings
 from kinprint.mirror import Fault, MirrorServer
-from kinprint.verbs.answers import Answers
+from kinprint.reader.cache import Cache
+from kinprint.reader.fetch import Fetcher
+from kinprint.verbs.answers import Answers, Question
 
 BASE, CHILD = "zoo/base-a", "zoo/a-cpt"
 Mirror = Callable[..., MirrorServer]
@@ -34,6 +40,19 @@ def asked(a: str = BASE, b: str = CHILD, **how: object) -> kinprint.Comparison:
 def told(found: kinprint.Comparison) -> dict[str, object]:
     """All that a result says, but for what it cost."""
     return {name: part for name, part in found.to_dict().items() if name != "read"}
+
+
+def write_adapter(folder: Path) -> None:
+    """An adapter of a model on the Hub."""
+    chance = np.random.default_rng(0)
+    root = "base_model.model.model.layers.0.self_attn.q_proj.lora_{}.weight"
+    shapes = {root.format("A"): (2, 128), root.format("B"): (128, 2)}
+    tensors = {name: chance.normal(0, 0.02, one).astype("f4") for name, one in shapes.items()}
+    folder.mkdir(parents=True)
+    save_file(tensors, folder / "adapter_model.safetensors")
+    config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj"]}
+    told = {**config, "base_model_name_or_path": BASE}
+    (folder / "adapter_config.json").write_text(json.dumps(told))
 
 
 @pytest.fixture
@@ -103,35 +122,96 @@ def test_what_is_worked_out_each_time_is_not_kept(
 
 
 def test_a_change_of_a_model_is_seen(make_mirror: Mirror, models: Path) -> None:
-    make_mirror(models)
+    make_mirror(models, refresh_seconds=0.0)
     first = asked()
+    assert asked().answered
     (models / CHILD / "README.md").write_text("---\nbase_model: zoo/base-b\n---\n")
-    make_mirror(models)
     now = asked()
     assert not now.answered
     assert [one.model for one in first.models[1].claims] == ["zoo/base-a"]
     assert [one.model for one in now.models[1].claims] == ["zoo/base-b"]
 
 
+def test_a_file_in_the_cache_of_the_hub_is_pinned_as_it_lies(mirror: MirrorServer) -> None:
+    place = Path(huggingface_hub.hf_hub_download(CHILD, "config.json"))
+    first = asked()
+    assert asked().answered
+    place.resolve().write_text(place.read_text().replace("kinprint-zoo", "kinprint-zzz"))
+    again = asked()
+    assert not again.answered and told(again)["verdict"] == told(first)["verdict"]
+
+
+def test_a_reader_that_has_read_before_answers_anew(mirror: MirrorServer) -> None:
+    """What is left of its budget, and what its costs count, depend on that."""
+    asked()
+    with kinprint.Reader() as reader:
+        assert asked(reader=reader).answered
+        assert not asked(reader=reader).answered
+    with kinprint.Reader() as reader:
+        kinprint.inspect(CHILD, reader=reader)
+        assert not asked(seed=5, reader=reader).answered
+    assert kinprint.cached().answers == 1
+
+
 def test_other_code_finds_its_own_answers(
     mirror: MirrorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked()
-    monkeypatch.setattr(kinprint.verbs.answers, "_code", lambda: ("other",))
+    monkeypatch.setattr(kinprint.verbs.answers, "_CODE", ("other",))
     assert not asked().answered
+    # What is on disk is not what answered: nobody may take the answer for that of the new code.
+    assert kinprint.cached().answers == 1
 
 
 def test_every_file_of_the_package_counts_as_code(tmp_path: Path) -> None:
-    files = kinprint.verbs.answers._files
+    def files() -> list[bytes]:
+        return list(kinprint.verbs.answers._files(os.fsencode(tmp_path)))
+
     (tmp_path / "room").mkdir()
-    (tmp_path / "room/rule.toml").write_text("limit = 1")
-    before = list(files(str(tmp_path)))
+    rule = tmp_path / "room/rule.toml"
+    rule.write_text("limit = 1")
+    before = files()
     (tmp_path / "__pycache__").mkdir()
     (tmp_path / "__pycache__/rule.pyc").write_text("compiled")
-    assert list(files(str(tmp_path))) == before
-    (tmp_path / "room/rule.toml").write_text("limit = 2")
-    os.utime(tmp_path / "room/rule.toml", ns=(0, 1))
-    assert list(files(str(tmp_path))) != before
+    assert files() == before
+    times = rule.stat().st_atime_ns, rule.stat().st_mtime_ns
+    rule.write_text("limit = 2")
+    os.utime(rule, ns=times)  # as tools do that build the same archive each time
+    assert files() != before
+    (tmp_path / ".#rule.toml").symlink_to("nowhere")  # as editors lock files
+    assert len(files()) == len(before) + 1
+
+
+def test_where_the_code_cannot_be_told_nothing_is_kept(
+    mirror: MirrorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kinprint.verbs.answers, "_CODE", ())
+    assert not asked().answered and kinprint.cached().answers == 0
+
+
+@pytest.mark.parametrize("changed", ["_CODE", "_packages"])
+def test_who_answers_is_part_of_a_question(
+    mirror: MirrorServer, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    with Fetcher() as fetcher:
+        models = open_all([BASE, CHILD], fetcher, Settings())
+
+        def key(device: Device = Device.CPU) -> str:
+            question = Question.of(models, Settings(), device, details=True)
+            assert question is not None
+            return question.key
+
+        first = key()
+        assert key(Device.GPU) != first == key()
+        other = ("other",) if changed == "_CODE" else lambda: ("other",)
+        monkeypatch.setattr(kinprint.verbs.answers, changed, other)
+        assert key() != first
+
+
+def test_a_base_that_nothing_stands_on_is_refused_whatever_is_kept(mirror: MirrorServer) -> None:
+    asked()
+    with pytest.raises(kinprint.BadOption, match="base"):
+        asked(base="zoo/base-b")
 
 
 def test_where_another_package_adds_something_nothing_is_kept(
@@ -160,11 +240,29 @@ def test_a_damaged_answer_is_none(mirror: MirrorServer, damage: Callable[[bytes]
     assert asked().answered
 
 
+def test_numbers_of_numpy_ask_the_same(mirror: MirrorServer) -> None:
+    asked(seed=1, details=True)
+    assert asked(seed=np.int64(1), details=np.True_).answered
+
+
 def test_a_comparison_does_not_fail_because_its_answer_cannot_be_kept(mirror: MirrorServer) -> None:
     folder = Answers.default().folder
     folder.parent.mkdir(parents=True)
     folder.write_text("no folder")
     assert asked().relation is kinprint.Relation.PARTIAL
+    with pytest.raises(kinprint.CacheBroken):
+        kinprint.clear_cache()
+    assert not list(Cache.default().items()), "bytes are cleared in any case"
+
+
+def test_a_draft_is_no_answer(mirror: MirrorServer) -> None:
+    """Of a process that died while it wrote."""
+    asked()
+    [place] = Answers.default().folder.iterdir()
+    place.with_name(f"{place.name}.0123456789abcdef").write_bytes(b"half")
+    assert kinprint.cached().answers == 1
+    kinprint.clear_cache()
+    assert not Answers.default().folder.exists()
 
 
 def test_details_are_there_if_they_were_asked_for(mirror: MirrorServer) -> None:
@@ -211,18 +309,26 @@ def test_models_that_nothing_pins_are_compared_each_time(demo: Path, mirror: Mir
 
 def test_an_adapter_is_compared_each_time(make_mirror: Mirror, models: Path) -> None:
     """Its base is a third model, of which the commits of the two say nothing."""
-    chance = np.random.default_rng(0)
-    root = "base_model.model.model.layers.0.self_attn.q_proj.lora_{}.weight"
-    shapes = {root.format("A"): (2, 128), root.format("B"): (128, 2)}
-    (models / "zoo/adapter").mkdir()
-    tensors = {name: chance.normal(0, 0.02, one).astype("f4") for name, one in shapes.items()}
-    save_file(tensors, models / "zoo/adapter/adapter_model.safetensors")
-    config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj"]}
-    config["base_model_name_or_path"] = BASE
-    (models / "zoo/adapter/adapter_config.json").write_text(json.dumps(config))
+    write_adapter(models / "zoo/adapter")
     make_mirror(models)
     for _ in range(2):
         assert not asked("zoo/adapter", CHILD).answered
+    assert kinprint.cached().answers == 0
+
+
+def test_a_pipeline_with_an_adapter_is_compared_each_time(
+    make_mirror: Mirror, models: Path
+) -> None:
+    """The base of a component is a third model too."""
+    for name in ("base-a", "a-cpt"):
+        folder = models / f"zoo/pipe-{name}"
+        shutil.copytree(models / "zoo" / name, folder / "transformer")
+        index = {"_class_name": "P", "transformer": ["t", "T"], "text_encoder": ["t", "T"]}
+        (folder / "model_index.json").write_text(json.dumps(index))
+        write_adapter(folder / "text_encoder")
+    make_mirror(models)
+    for _ in range(2):
+        assert not asked("zoo/pipe-base-a", "zoo/pipe-a-cpt").answered
     assert kinprint.cached().answers == 0
 
 

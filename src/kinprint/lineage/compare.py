@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kinprint.algebra import busy_algebra, calm_algebra
+from kinprint.errors import BudgetExceeded
 from kinprint.lineage.about.configuration import compare_configurations
 from kinprint.lineage.about.description import (
     Background,
@@ -135,9 +136,10 @@ def compare_opened(
         with algebra_for(settings.level):
             outcome = _read_in_stages(sampler, settings, bool(controls), details)
             if outcome.verdict.relation is Relation.UNTESTABLE:
-                left = _bytes_left(settings, fetcher)
-                same = same_contents(models[0], models[1], settings.alpha, left)
-                outcome = outcome if same is None else replace(outcome, verdict=same)
+                left = _bytes_left(settings, sampler)
+                with suppress(BudgetExceeded):  # of a budget that was given
+                    same = same_contents(models[0], models[1], settings.alpha, left)
+                    outcome = outcome if same is None else replace(outcome, verdict=same)
             tested = outcome.pair, outcome.sides[0], outcome.evidence, outcome.charge
             shared = map_shared(*tested) if details else None
         comparison = Comparison(
@@ -187,11 +189,14 @@ def algebra_for(level: Level) -> Iterator[None]:
         yield
 
 
-def _bytes_left(settings: Settings, fetcher: Fetcher) -> int | None:
-    """What may still be read within the budget of the level and the one that was given."""
+def _bytes_left(settings: Settings, sampler: Sampler) -> int | None:
+    """What the budgets of the level and of the user leave, wherever the models lie.
+
+    What was read before costs as much: an answer does not depend on what a cache holds.
+    """
     limits = (settings.budget, level_plan(settings.level).budget)
     known = [limit for limit in limits if limit is not None]
-    return min(known) - fetcher.spent.bytes if known else None
+    return min(known) - sampler.bytes if known else None
 
 
 class _Outcome(Struct, frozen=True):

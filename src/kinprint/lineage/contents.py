@@ -31,6 +31,7 @@ from kinprint.model.model import Model
 from kinprint.model.opening import open_model
 from kinprint.model.places import Weight
 from kinprint.model.quantised import float_rows, needed
+from kinprint.reader.plan import plan_file
 from kinprint.records import (
     Amount,
     Component,
@@ -202,7 +203,10 @@ def _cost(model: Model) -> int:
 
 
 def _slice_cost(model: Model, slices: Iterable[Slice]) -> int:
-    return sum(plan.cost.bytes for plan in model.checkpoint.plan(list(slices)))
+    """Bytes that slices cost where nothing was read before, wherever the model lies."""
+    policy, wants = model.checkpoint.fetcher.policy, model.checkpoint.wants(slices)
+    plans = (plan_file(one.entry.path, one.ranges, (), one.entry.size, policy) for one in wants)
+    return sum(plan.cost.bytes for plan in plans)
 
 
 def _asked(model: Model) -> dict[str, tuple[Slice, ...]]:

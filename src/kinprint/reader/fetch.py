@@ -166,6 +166,11 @@ class Fetcher:
         """Count a source's costs from now on."""
         self._sources[id(source)] = source
 
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """All sources that were registered: nothing else was read."""
+        return tuple(self._sources.values())
+
     def plan(self, wants: Iterable[Want]) -> tuple[FilePlan, ...]:
         """What `ensure` would read for the same wants."""
         return tuple(plan for _, plan in self._plans(wants))

@@ -1,12 +1,12 @@
 """Answers that were found once, kept on disk as long as asking again could give no other.
 
-    ASSETS/kinprint/answers/v1/KEY    a digest, then a document as compressed JSON
+    ASSETS/kinprint/answers/v1/KEY    a document as JSON, compressed with a checksum
 
-A key names all that an answer follows from: the commits of both models with all their files, as
-the Hub lists them, what was asked for, and the code and the libraries that answered. So nothing
-ever has to be invalidated, as with the bytes that are kept (`reader/cache.py`): where any of these
-changes, the old answer is not found. Models that nothing pins have no key, nor has any where
-another package adds to this one. A file whose digest is wrong is no answer.
+A key names what an answer follows from: the commits of both models with all their files, as the Hub
+lists them, what was asked for, and the code and the packages that answered. So nothing ever has to
+be invalidated, as with the bytes that are kept (`reader/cache.py`): where any of these changes, the
+old answer is not found. Models that nothing pins have no key, nor has any where another package
+adds to this one. A file that is damaged is no answer.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ import contextlib
 import os
 import platform
 import shutil
+import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-import ml_dtypes
 import msgspec
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -31,21 +30,20 @@ from kinprint.device import Device
 from kinprint.errors import CacheBroken, FormatError, system_cause
 from kinprint.extensions import GROUPS, entry_points
 from kinprint.lineage.results import Comparison, Settings
-from kinprint.model.adapted import AdaptedModel
 from kinprint.reader.checkpoint import Checkpoint
+from kinprint.records import FileEntry
 from kinprint.report.schema import ComparisonDocument, ReadPart, decode, encode_line
 from kinprint.source.assets import assets_folder
 from kinprint.verbs.reader import Meter
 from kinprint.version import __version__
 
-_Pin = tuple[str, str, str, str, str]
-_DIGEST = sha256().digest_size
+_ABOUT_A_PACKAGE = (".dist-info", ".egg-info")
 
 
 class Question(Struct, frozen=True):
     """What is asked of two models: all that an answer depends on."""
 
-    models: tuple[_Pin, ...]
+    models: tuple[tuple[str, str, str, str], ...]
     settings: tuple[str, float, int]
     answered_by: tuple[str, ...]
     details: bool
@@ -56,10 +54,10 @@ class Question(Struct, frozen=True):
     ) -> Question | None:
         """What models are asked; None where something that the answer depends on is not pinned."""
         pins = [pin for model in models if (pin := _pin(model)) is not None]
-        if len(pins) < len(models) or any(map(entry_points, GROUPS)):
+        if len(pins) < len(models) or any(map(entry_points, GROUPS)) or not _CODE:
             return None
-        asked = str(settings.level), float(settings.alpha), settings.seed
-        return cls(tuple(pins), asked, (*_code(), str(device)), details)
+        asked = str(settings.level), float(settings.alpha), int(settings.seed)
+        return cls(tuple(pins), asked, (*_CODE, *_packages(), str(device)), bool(details))
 
     @property
     def key(self) -> str:
@@ -67,38 +65,70 @@ class Question(Struct, frozen=True):
         return sha256(msgspec.json.encode(self)).hexdigest()
 
 
-def _pin(model: Checkpoint) -> _Pin | None:
+def _pin(model: Checkpoint) -> tuple[str, str, str, str] | None:
     """A model as it was named and as it is; None where it may become another of the same name."""
     ref, files = model.ref, sorted(model.files.values(), key=lambda file: file.path)
-    if not ref.commit or any(file.key is None or file.local is not None for file in files):
+    if not ref.commit or any(file.key is None for file in files):
         return None
-    listed = msgspec.json.encode([(file.path, file.size, file.key) for file in files])
-    return ref.given, ref.name, ref.path, ref.commit, sha256(listed).hexdigest()
+    try:
+        listed = "\n".join(map(_pinned_file, files)).encode()
+    except (OSError, UnicodeEncodeError):
+        return None
+    return ref.given, ref.name, ref.commit, sha256(listed).hexdigest()
+
+
+def _pinned_file(file: FileEntry) -> str:
+    """A file as the Hub lists it; one in the Hub's own cache, which is read there, as it lies."""
+    lies = "" if file.local is None else _stamp(Path(file.local).stat())
+    return f"{file.path} {file.size} {file.key} {lies}"
+
+
+def _stamp(about: os.stat_result) -> str:
+    """What changes when a file is written, whatever is done to its date afterwards."""
+    return f"{about.st_ino} {about.st_size} {about.st_mtime_ns} {about.st_ctime_ns}"
+
+
+def _code() -> tuple[str, ...]:
+    """This package, file by file as it lies on disk; nothing where that cannot be told."""
+    try:
+        files = sha256(b"\n".join(_files(os.fsencode(Path(__file__).parent.parent)))).hexdigest()
+    except OSError:
+        return ()
+    return __version__, files
+
+
+def _files(folder: bytes) -> Iterator[bytes]:
+    with os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda one: one.name):
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name != b"__pycache__":
+                    yield from _files(entry.path)
+            else:
+                yield entry.path + b" " + _stamp(entry.stat(follow_symlinks=False)).encode()
+
+
+_CODE = _code()  # as it is when it is loaded: a process may go on with what has changed since
 
 
 @cache
-def _code() -> tuple[str, ...]:
-    """Who answers: this package, file by file as it lies on disk, and what it computes with."""
-    files = sha256("\n".join(_files(str(Path(__file__).parent.parent))).encode()).hexdigest()
-    libraries = np.__version__, ml_dtypes.__version__, platform.python_version()
-    return __version__, files, *libraries, platform.machine()
+def _packages() -> tuple[str, ...]:
+    """What is installed, by name and version, and the Python that runs it."""
+    about: set[str] = set()
+    for folder in sys.path:
+        with contextlib.suppress(OSError), os.scandir(folder or ".") as entries:
+            about |= {one.name for one in entries if one.name.endswith(_ABOUT_A_PACKAGE)}
+    names = "\n".join(sorted(about)).encode("utf-8", "surrogateescape")
+    return sha256(names).hexdigest(), platform.python_version(), platform.machine()
 
 
-def _files(folder: str) -> Iterator[str]:
-    with os.scandir(folder) as entries:
-        for entry in sorted(entries, key=lambda one: one.name):
-            if entry.is_file():
-                about = entry.stat()
-                yield f"{entry.path} {about.st_size} {about.st_mtime_ns}"
-            elif entry.name != "__pycache__":
-                yield from _files(entry.path)
+def may_be_kept(found: Comparison, models: Sequence[Checkpoint]) -> bool:
+    """Whether asking again would give the same.
 
-
-def may_be_kept(found: Comparison) -> bool:
-    """Whether asking again would give the same: nothing was lost, and no third model was read."""
-    models = () if found.material is None else found.material.models
-    adapted = any(isinstance(model, AdaptedModel) for model in models)
-    return not adapted and all(subject.complete for subject in found.subjects)
+    Nothing was lost, no third model was read, and the code on disk is still that which answered.
+    """
+    sources = {id(model.source) for model in models}
+    alone = all(id(source) in sources for source in models[0].fetcher.sources)
+    return alone and all(one.complete for one in found.subjects) and _code() == _CODE
 
 
 class Answers:
@@ -115,10 +145,7 @@ class Answers:
     def find(self, question: Question, meter: Meter) -> ComparisonDocument | None:
         """The answer to a question, if it is kept, with what it took to ask."""
         try:
-            raw = (self.folder / question.key).read_bytes()
-            if sha256(raw[_DIGEST:]).digest() != raw[:_DIGEST]:
-                return None
-            found = decode(zlib.decompress(raw[_DIGEST:]))
+            found = decode(zlib.decompress((self.folder / question.key).read_bytes()))
         except (OSError, zlib.error, FormatError):
             return None
         if not isinstance(found, ComparisonDocument):
@@ -133,23 +160,35 @@ class Answers:
             draft = place.with_name(f"{place.name}.{os.urandom(8).hex()}")
             place.parent.mkdir(parents=True, exist_ok=True)
             try:
-                draft.write_bytes(sha256(data).digest() + data)
+                draft.write_bytes(data)
                 draft.replace(place)
             finally:
                 draft.unlink(missing_ok=True)
 
     def sizes(self) -> list[int]:
         """The length of each answer."""
+        found = []
         try:
-            with os.scandir(self.folder) as entries:
-                return [entry.stat().st_size for entry in entries]
+            for place in self.folder.iterdir():
+                with contextlib.suppress(FileNotFoundError):
+                    if not place.suffix:  # else somebody is writing it, or died meanwhile
+                        found.append(place.stat().st_size)
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise CacheBroken(folder=str(self.folder), cause=system_cause(error)) from None
+            raise self._broken(error) from None
+        return found
 
     def clear(self) -> int:
         """Forget all answers; how many bytes of disk that gave back."""
         freed = sum(self.sizes())
-        shutil.rmtree(self.folder, ignore_errors=True)
+        try:
+            shutil.rmtree(self.folder)
+        except FileNotFoundError:
+            return 0
+        except OSError as error:
+            raise self._broken(error) from None
         return freed
+
+    def _broken(self, error: OSError) -> CacheBroken:
+        return CacheBroken(folder=str(self.folder), cause=system_cause(error))

@@ -120,4 +120,5 @@ def clear_cache() -> int:
     0
     """
     forget_all()
-    return Answers.default().clear() + Cache.default().clear()
+    freed = Cache.default().clear()
+    return freed + Answers.default().clear()

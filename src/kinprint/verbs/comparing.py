@@ -82,7 +82,7 @@ def compare(
         Whether to take what was read before from the cache, and to keep what is read. An answer
         about two models of the Hub is kept too, and given again as long as their commits, what is
         asked and kinprint itself are the same: `answered` then says on which day it was found. Not
-        so with controls, a base, a budget or directions, which are worked out each time.
+        so with controls, a base, a budget or directions, nor with a reader that has read before.
     hashes : bool
         Whether to hash weight files on this machine, which reads them whole: their sha256 then
         says which files were compared. Not done where there is a budget.
@@ -133,14 +133,12 @@ def compare(
 
             beyond = beyond_base(*pair, os.fspath(given), fetcher, settings, len(strangers))
         beside = 0 if given is None else 1
+        # Of a reader that has read before, what it costs and whose bytes it holds depend on that.
+        plain = not (fetcher.sources or strangers or direction) and base is None
         opened = open_all([*pair, *strangers], fetcher, settings)
-        alone = not (strangers or beside or direction) and base is None and own.budget is None
-        question = (
-            Question.of(opened, settings, device_of(own), details)
-            if alone and uses_cache(own)
-            else None
-        )
-        answers = Answers.default()
+        question, answers = None, Answers.default()
+        if plain and own.budget is None and uses_cache(own):
+            question = Question.of(opened, settings, device_of(own), details)
         if question is not None and (kept := answers.find(question, meter)) is not None:
             return Comparison(kept, language)
         from kinprint.lineage.compare import compare_opened
@@ -157,7 +155,7 @@ def compare(
             traced = direction_of(*pair, fetcher, settings, others)
         changed = _changes(found) if details else None
         document = settled(comparison_document(found, meter.cost, beyond, traced, changed))
-        if question is not None and may_be_kept(found):
+        if question is not None and may_be_kept(found, opened):
             answers.keep(question, document)
         return Comparison(document, language)
 
