@@ -110,7 +110,7 @@ def test_a_comparison_as_a_document() -> None:
     assert found["verdict"]["amount"]["likeness"] == 0.97
     day = found["read"].pop("date")
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", day)
-    assert found["read"] == {"bytes": 7, "requests": 3, "seconds": 1.25}
+    assert found["read"] == {"bytes": 7, "requests": 3, "seconds": 1.25, "answered": ""}
     assert [one["test"] for one in found["evidence"]] == [one.name for one in menu("standard")]
     first, second = found["evidence"][:2]
     assert first["statistic"] is None and first["effect"] is None
