@@ -53,7 +53,7 @@ from kinprint.lineage.screening import (
     quick_evidence,
     worth_comparing,
 )
-from kinprint.lineage.side import Side
+from kinprint.lineage.side import ChannelFindings, Side
 from kinprint.lineage.towers import TowerEvidence, compared_towers, joined_verdict, same_towers
 from kinprint.lineage.verdict import decide
 from kinprint.mapped import Shared, Shelf, let_go, shelf
@@ -256,7 +256,7 @@ def run_pairs(
                     clock.done(len(chunk))
         rest = [pair for pair in battery.in_order(pairs) if pair not in found]
         if rest and screened:
-            battery.know([place.put(battery.digest(at)) for at in range(len(samples))])
+            battery.know([place.put(battery.look_at(at)) for at in range(len(samples))])
         for pair, evidence in battery.evidence(rest):
             found[pair] = evidence
             clock.done(1)
@@ -271,11 +271,11 @@ def _in_processes(
     step = max(min(len(pairs) // (_TILE * jobs), _TILE**2), 1)
     chunks = [ordered[at : at + step] for at in range(0, len(ordered), step)]
     with workers(jobs, _start_process, (place.put(battery),)) as pool:
-        looked_at = range(battery.models if battery.screened else 0)
-        digests = deque(pool.submit(_digest_in_process, at) for at in looked_at)
+        models = range(battery.models if battery.screened else 0)
+        looks = deque(pool.submit(_look_in_process, at) for at in models)
         known = []
-        while digests:  # none is held longer than it takes to put it away
-            known.append(place.put(_outcome(digests.popleft())))
+        while looks:  # none is held longer than it takes to put it away
+            known.append(place.put(_outcome(looks.popleft())))
         told = place.put(known)
         outcomes = deque(pool.submit(_run_in_process, told, chunk) for chunk in chunks)
         for chunk in chunks:
@@ -310,11 +310,21 @@ class Clock:
         self._tell(Step.COMPARING, f"{minutes}:{seconds:02}", self._done, self._count)
 
 
+class _Known(Struct, frozen=True):
+    """What is found of a model once, for the short looks at all of its pairs.
+
+    `channels` has what the tests of norms ask of each of its towers.
+    """
+
+    digest: Digest
+    channels: tuple[ChannelFindings, ...]
+
+
 class _Battery:
     """Models that are prepared when a pair asks for them, and the tests of pairs of them.
 
     How many stay prepared depends on their size, so that many models, or large ones, take no more
-    memory than few.
+    memory than few. For a short look none is prepared as a whole again.
     """
 
     def __init__(
@@ -324,12 +334,10 @@ class _Battery:
         self.screened = screened
         largest = max(sample.nbytes for sample in samples)
         self._kept = min(max(_PREPARED_BYTES // largest, 2), 2 * _TILE)
-        self._digests: Sequence[Shared] = ()
+        self._looks: Sequence[Shared] = ()
         self._whole = functools.lru_cache(self._kept)(self._prepared)
-        self._quick = self._whole  # where all stay prepared, once will do
-        if len(samples) > self._kept:
-            self._quick = functools.lru_cache(2 * _TILE)(self._prepared)
-        self._digest = functools.lru_cache(2 * _TILE)(self._load_digest)
+        self._quick = functools.lru_cache(2 * _TILE)(self._with_channels)
+        self._known = functools.lru_cache(2 * _TILE)(self._load_known)
 
     def __reduce__(self) -> tuple[type[_Battery], tuple[object, ...]]:
         return _Battery, (self._samples, self._settings, self._meeting, self.screened)
@@ -347,15 +355,21 @@ class _Battery:
 
         return sorted(pairs, key=square)
 
-    def digest(self, at: int) -> Digest | KinprintError:
-        """What a model is screened by."""
-        found = attempt(lambda: digest(self._whole(at)[0].prepared))
-        let_go()
-        return found
+    def look_at(self, at: int) -> _Known | KinprintError:
+        """What short looks at a model's pairs need of it."""
 
-    def know(self, digests: Sequence[Shared]) -> None:
-        """Take over where to find what models are screened by."""
-        self._digests = digests
+        def found() -> _Known:
+            sides = self._whole(at)
+            channels = tuple(side.channel_findings for side in sides)
+            return _Known(digest(sides[0].prepared), channels)
+
+        known = attempt(found)
+        let_go()
+        return known
+
+    def know(self, looks: Sequence[Shared]) -> None:
+        """Take over where to find what was seen of each model."""
+        self._looks = looks
 
     def evidence(
         self, pairs: Sequence[Places]
@@ -365,22 +379,22 @@ class _Battery:
             some = pairs[start : start + _TILE**2]
             likes = functools.cache(functools.partial(self._likes, some))
             for pair in some:
-                known = [self._digest(at) for at in pair if self.screened]
+                known = [self._known(at) for at in pair if self.screened]
                 lost = [one for one in known if isinstance(one, KinprintError)]
                 yield pair, lost[0] if lost else attempt(self._run, pair, likes)
 
     def _likes(self, pairs: Sequence[Places], other: int) -> frozenset[int]:
         """Models that meet another in some of the pairs, and have likes of some rows there."""
-        there = self._digest(other)
+        there = self._known(other)
         places = [at for pair in pairs if other in pair for at in pair if at != other]
-        known = {at: one for at in places if isinstance(one := self._digest(at), Digest)}
-        if not isinstance(there, Digest):
+        known = {at: one.digest for at in places if isinstance(one := self._known(at), _Known)}
+        if not isinstance(there, _Known):
             return frozenset()
-        found = have_likes(list(known.values()), there)
+        found = have_likes(list(known.values()), there.digest)
         return frozenset(at for at, likes in zip(known, found, strict=True) if likes)
 
-    def _load_digest(self, at: int) -> Digest | KinprintError:
-        found: Digest | KinprintError = self._digests[at].load()
+    def _load_known(self, at: int) -> _Known | KinprintError:
+        found: _Known | KinprintError = self._looks[at].load()
         return found
 
     def _run(self, places: Places, likes: Callable[[int], frozenset[int]]) -> PairEvidence:
@@ -405,14 +419,21 @@ class _Battery:
     def _calls_for_all(self, places: Places, likes: Callable[[int], frozenset[int]]) -> bool:
         """Whether the short look at two models calls for all tests."""
         a, b = places
-        first, second = (self._digest(at) for at in places)
-        assert isinstance(first, Digest) and isinstance(second, Digest)
-        return worth_comparing(first, second, likes=lambda: a in likes(b) or b in likes(a))
+        first, second = (self._known(at) for at in places)
+        assert isinstance(first, _Known) and isinstance(second, _Known)
+        return worth_comparing(
+            first.digest, second.digest, likes=lambda: a in likes(b) or b in likes(a)
+        )
 
     def _pair(self, one: Side, other: Side) -> Pair:
         return Pair(
             one, other, seed=self._settings.seed, level=self._settings.level, pictures=False
         )
+
+    def _with_channels(self, at: int) -> list[Side]:
+        known = self._known(at)
+        assert isinstance(known, _Known)
+        return list(map(Side.with_channels, self._samples[at].load(), known.channels))
 
     def _prepared(self, at: int) -> list[Side]:
         sides = [Side(sample) for sample in self._samples[at].load()]
@@ -433,9 +454,9 @@ def _start_process(given: Shared) -> None:
     _of_this_process = given.load()
 
 
-def _digest_in_process(at: int) -> Digest | KinprintError:
+def _look_in_process(at: int) -> _Known | KinprintError:
     assert _of_this_process is not None
-    return _of_this_process.digest(at)
+    return _of_this_process.look_at(at)
 
 
 def _run_in_process(known: Shared, pairs: Sequence[Places]) -> list[PairEvidence | KinprintError]:

@@ -139,14 +139,19 @@ class Prepared:
     """One model as the tests see it; what several of them need is prepared once.
 
     `stored` is the sample as it was read. In `sample`, what says nothing is zero (`_telling`).
+    Gains are the same in both, so that whoever asks for these alone waits for no matrix.
     """
 
     def __init__(self, sample: Sample) -> None:
         self.stored = sample
-        self.sample = without_common_starts(_as_tested(sample))
         self.key = sample.key
         self.facts = sample.facts
         self.width = sample.width
+
+    @cached_property
+    def sample(self) -> Sample:
+        """The sample as it is tested."""
+        return without_common_starts(_as_tested(self.stored))
 
     @cached_property
     def feed_forwards(self) -> tuple[FeedForward, ...]:
@@ -215,8 +220,8 @@ class Prepared:
         The norm before the feed-forward has one name, whatever the model calls it.
         """
         stored = [
-            *((key, "", gain) for key, gain in sorted(self.sample.norms.items())),
-            *((key, ".bias", bias) for key, bias in sorted(self.sample.norm_biases.items())),
+            *((key, "", gain) for key, gain in sorted(self.stored.norms.items())),
+            *((key, ".bias", bias) for key, bias in sorted(self.stored.norm_biases.items())),
         ]
         return {
             (self._common_name(role, layer) + suffix, layer): vector
@@ -319,7 +324,7 @@ class Prepared:
 
     def _norm_before_feed_forward(self, layer: int) -> str:
         """The role of the norm that feeds the feed-forward; empty where none does."""
-        norms = self.sample.norms
+        norms = self.stored.norms
         if ("norm_pre_ffn", layer) in norms:
             return "norm_pre_ffn"
         if ("norm_post_ffn", layer) in norms:
@@ -328,7 +333,7 @@ class Prepared:
         return next(roles, "")
 
     def _gain(self, role: str, layer: int) -> Floats:
-        gain = self.sample.norms.get((role, layer))
+        gain = self.stored.norms.get((role, layer))
         if gain is None or gain.shape != (self.width,) or not np.isfinite(gain).all():
             return np.ones(self.width, np.float32)
         return gain

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import ArrayLike, NDArray
 
-from kinprint.lineage.preparation import Prepared
+from kinprint.lineage.preparation import GainScores, Prepared
 from kinprint.lineage.reading.sample import Embedding, Sample
 from kinprint.lineage.self_tests import course_of_channels, self_test
 from kinprint.measure.basis import spread
@@ -51,6 +51,17 @@ class ChannelEvidence(Struct, eq=False):
     known: dict[tuple[ChannelEvidence, str, int | None], Evidence] = field(default_factory=dict)
 
 
+class ChannelFindings(Struct, frozen=True):
+    """What was found about the channels of one model, for another side of the same sample.
+
+    Whoever tests channels alone, with one partner after another, prepares no matrix for it.
+    """
+
+    scores: GainScores
+    refusal: Message | None
+    clones: Ints
+
+
 class Side:
     """A model under comparison; what is asked about it alone is found once, when first asked.
 
@@ -64,14 +75,29 @@ class Side:
         self.prepared = Prepared(sample)
         self.channel_evidence = ChannelEvidence()
         self._refusals: dict[Group, Message | None] = {}
-        if earlier is None or not _same_gains(sample, earlier.prepared.sample):
+        if earlier is None or not _same_gains(sample, earlier.prepared.stored):
             return
         self.prepared.scores = earlier.prepared.scores
-        if _same_table(sample.embedding, earlier.prepared.sample.embedding):
+        if _same_table(sample.embedding, earlier.prepared.stored.embedding):
             known = earlier._refusals
             self._refusals = {group: known[group] for group in _OF_CHANNELS if group in known}
             self.channel_clones = earlier.channel_clones
             self.channel_evidence = earlier.channel_evidence
+
+    @classmethod
+    def with_channels(cls, sample: Sample, found: ChannelFindings) -> Side:
+        """A side of which everything about the channels is known."""
+        side = cls(sample)
+        side.prepared.scores = found.scores
+        side._refusals[Group.RESIDUAL] = found.refusal
+        side.channel_clones = found.clones
+        return side
+
+    @property
+    def channel_findings(self) -> ChannelFindings:
+        """All that tests of channels ask about this model alone."""
+        scores = GainScores(self.prepared.scores.by_norm)
+        return ChannelFindings(scores, self.refusal(Group.RESIDUAL), self.channel_clones)
 
     def refusal(self, group: Group) -> Message | None:
         """Why the labels or signs of a group cannot be called random; None where they can."""
@@ -95,9 +121,9 @@ class Side:
         """
         prepared = self.prepared
         layernorm = prepared.facts.norm != "rms"
-        stored = (*prepared.sample.units.values(), *prepared.sample.experts.values())
+        stored = (*prepared.stored.units.values(), *prepared.stored.experts.values())
         units = sum(len(part.index) for part in stored if part.up.size)
-        return units, prepared.sample.depth, layernorm, prepared.key
+        return units, prepared.stored.depth, layernorm, prepared.key
 
     @property
     def units_flip(self) -> bool:
