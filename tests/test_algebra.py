@@ -123,7 +123,7 @@ with busy_algebra():
 
 @pytest.mark.parametrize("level", ["quick", "deep"])
 def test_commands_begin_so_and_end_so(level: str, demo: Path) -> None:
-    pair = [str(demo / "zoo" / name) for name in ("base-a", "base-b")]
+    pair = [str(demo / "zoo" / name) for name in ("base-a", "a-cpt")]
     code = f"""
 import io
 from contextlib import redirect_stdout

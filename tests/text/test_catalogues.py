@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Iterator
 from gettext import GNUTranslations
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,8 +15,8 @@ from kinprint import text
 from kinprint.lineage.alignment.residual import MapSource
 from kinprint.records import Reason
 from kinprint.text.catalogue import FOLDER, known_keys, languages, plural_form, template
+from tests.syntax import SOURCE, source_nodes
 
-SOURCE = Path(text.__file__).parents[1]
 PREFIXES = (
     "diff", "identify", "tree", "unmerge",
     "cause", "cli", "demo", "error", "help", "label", "measure", "note", "page", "reason", "report",
@@ -30,11 +29,10 @@ FILE = re.compile(r"\.(?:css|html|js|j2)$")  # page.css is no sentence
 
 def spoken_keys() -> Iterator[tuple[str, str]]:
     """Keys that stand in code and templates as they are, with where."""
-    for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            match node:
-                case ast.Constant(value=str(key)) if KEY.fullmatch(key) and not FILE.search(key):
-                    yield key, f"{path.relative_to(SOURCE)}:{node.lineno}"
+    for path, node in source_nodes():
+        match node:
+            case ast.Constant(value=str(key)) if KEY.fullmatch(key) and not FILE.search(key):
+                yield key, f"{path}:{node.lineno}"
     for path in sorted(SOURCE.rglob("*.j2")):
         for key in re.findall(r'say\("([^"]+)"', path.read_text("utf-8")):
             yield key, str(path.relative_to(SOURCE))
@@ -42,17 +40,16 @@ def spoken_keys() -> Iterator[tuple[str, str]]:
 
 def built_keys() -> Iterator[re.Pattern[str]]:
     """What keys look like that code puts together: f"verdict.part.{part}", "role." + role."""
-    for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Constant) and PREFIX.fullmatch(str(node.value)):
-                yield re.compile(re.escape(str(node.value)) + r"[\w.+-]+")
-            if isinstance(node, ast.JoinedStr) and node.values:
-                parts = [
-                    re.escape(str(part.value)) if isinstance(part, ast.Constant) else r"[\w.+-]+"
-                    for part in node.values
-                ]
-                if re.match(rf"(?:{'|'.join(PREFIXES)})\\\.", parts[0]):
-                    yield re.compile("".join(parts))
+    for _, node in source_nodes():
+        if isinstance(node, ast.Constant) and PREFIX.fullmatch(str(node.value)):
+            yield re.compile(re.escape(str(node.value)) + r"[\w.+-]+")
+        if isinstance(node, ast.JoinedStr) and node.values:
+            parts = [
+                re.escape(str(part.value)) if isinstance(part, ast.Constant) else r"[\w.+-]+"
+                for part in node.values
+            ]
+            if re.match(rf"(?:{'|'.join(PREFIXES)})\\\.", parts[0]):
+                yield re.compile("".join(parts))
 
 
 @pytest.mark.parametrize("language", text.languages())

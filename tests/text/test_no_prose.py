@@ -6,43 +6,33 @@ import ast
 import pickle
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from kinprint import text
 from kinprint.errors import BadArchive, BadHeader, BadPickle, KinprintError
+from tests.syntax import source_nodes
 
-SOURCE = Path(text.__file__).parents[1]
 KEY = re.compile(r"(cause|note)(\.[A-Za-z0-9_-]+)+")
 START = re.compile(r"(cause|note)\.[A-Za-z0-9._-]*")
 HANGUL = re.compile(r"[가-힣]")
 
 
-def trees(*rooms: str) -> Iterator[tuple[Path, ast.Module]]:
-    for room in rooms:
-        for path in sorted((SOURCE / room).rglob("*.py")):
-            yield path.relative_to(SOURCE), ast.parse(path.read_text("utf-8"))
-
-
 def constants() -> Iterator[tuple[str, str]]:
     """Texts in the code that have the form of a key, with where."""
-    for path, tree in trees("."):
-        for node in ast.walk(tree):
-            match node:
-                case ast.Constant(value=str(value)) if KEY.fullmatch(value):
-                    yield value, f"{path}:{node.lineno}"
+    for path, node in source_nodes():
+        match node:
+            case ast.Constant(value=str(value)) if KEY.fullmatch(value):
+                yield value, f"{path}:{node.lineno}"
 
 
 def starts() -> set[str]:
     """Beginnings of keys that the code completes as it runs."""
     found = set()
-    for _, tree in trees("."):
-        for node in ast.walk(tree):
-            match node:
-                case ast.JoinedStr(values=[ast.Constant(value=str(start)), *_]) if START.fullmatch(
-                    start
-                ):
+    for _, node in source_nodes():
+        match node:
+            case ast.JoinedStr(values=[ast.Constant(value=str(start)), *_]):
+                if START.fullmatch(start):
                     found.add(start)
     return found
 
@@ -60,14 +50,13 @@ def test_no_cause_or_note_is_left_over() -> None:
 
 def test_errors_hold_no_prose() -> None:
     prose = []
-    for path, tree in trees("."):
-        for node in ast.walk(tree):
-            match node:
-                case ast.keyword(
-                    arg="cause" | "what" | "feature" | "missing" | "near" | "wait",
-                    value=ast.Constant(value=str()) | ast.JoinedStr(),
-                ):
-                    prose.append(f"{path}:{node.lineno}")
+    for path, node in source_nodes():
+        match node:
+            case ast.keyword(
+                arg="cause" | "what" | "feature" | "missing" | "near" | "wait",
+                value=ast.Constant(value=str()) | ast.JoinedStr(),
+            ):
+                prose.append(f"{path}:{node.lineno}")
     assert prose == []
 
 
