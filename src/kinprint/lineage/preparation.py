@@ -28,7 +28,12 @@ from kinprint.measure.invariants import HeadRows, UnitRows
 from kinprint.model.symmetries import axes_of
 from kinprint.nulls.fixed_points import Neighbours
 from kinprint.nulls.masks import masked, without_filler
-from kinprint.nulls.preparation import normal_scores, one_valued, standardise_columns
+from kinprint.nulls.preparation import (
+    degenerate,
+    normal_scores,
+    one_valued,
+    standardise_columns,
+)
 from kinprint.records import Component, weight_of
 
 Complex = NDArray[np.complex64]
@@ -237,6 +242,13 @@ class Prepared:
             return GainScores({})
         table = normal_scores(np.stack([self.gains[key] for key in keys]))
         return GainScores({key: row for key, row in zip(keys, table, strict=True) if row.any()})
+
+    @cached_property
+    def profile(self) -> NDArray[np.float64] | None:
+        """Normal scores of the gains' mean over depth; None where there is none that varies."""
+        scores = list(self.scores.by_norm.values())
+        profile = np.mean(scores, axis=0) if scores else np.empty(0)
+        return None if degenerate(profile) else normal_scores(profile)
 
     @cached_property
     def routers(self) -> dict[int, Floats]:

@@ -28,7 +28,7 @@ from kinprint.nulls.exchangeability import (
     skewness,
     trend,
 )
-from kinprint.nulls.preparation import degenerate, normal_scores, one_valued
+from kinprint.nulls.preparation import one_valued
 from kinprint.nulls.result import Ints
 from kinprint.nulls.signs import sign_log10_p
 from kinprint.records import Group, Reason
@@ -132,22 +132,18 @@ def _channel_signs(side: Side) -> Message | None:
 
 
 def _periodic_gains(side: Side) -> Message | None:
-    scores = list(side.prepared.scores.by_norm.values())
-    if not scores:
-        return None
-    profile = np.mean(scores, axis=0)
-    if degenerate(profile) or not _uneven(profile) or lags(profile, shared=True).exchangeable:
+    profile = side.prepared.profile
+    if profile is None or not _uneven(profile) or lags(profile, shared=True).exchangeable:
         return None
     return Reason.GAINS_PERIODIC.message()
 
 
-def _uneven(profile: NDArray[np.float64]) -> bool:
-    """Whether some autocorrelation is large enough to be worth drawing permutations for.
+def _uneven(scores: NDArray[np.float64]) -> bool:
+    """Whether some autocorrelation of the scores is large enough to be worth drawing orders for.
 
     The self-test refuses what no draw of a thousand reaches. A size that one in twenty reaches
     is reached by some of them, but for a chance of 1e-22; so below it the answer is known.
     """
-    scores = normal_scores(profile)
     size = len(scores)
     power = np.square(np.abs(np.fft.rfft(scores / np.sqrt(np.square(scores).sum()))))
     correlations = np.fft.irfft(power, size)[1 : size // 2 + 1]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kinprint.lineage.alignment.residual import FEW_GAINS
 from kinprint.lineage.pair import Alignment, Pair
-from kinprint.lineage.preparation import NormKey, Prepared
+from kinprint.lineage.preparation import NormKey
 from kinprint.lineage.tests.conditions import granted_alignment, require_width
 from kinprint.lineage.tests.registry import (
     Basis,
@@ -28,7 +28,6 @@ from kinprint.nulls.bits import equal_counts
 from kinprint.nulls.blocks import block_permutation
 from kinprint.nulls.fixed_points import Pairs, fixed_points, nearest_rows
 from kinprint.nulls.increasing import increasing_subsequence
-from kinprint.nulls.preparation import degenerate, normal_scores
 from kinprint.records import Component, Evidence, Group, Reason, Role, Status
 
 Doubles = NDArray[np.float64]
@@ -58,11 +57,10 @@ def gain_blocks(pair: Pair, test: LineageTest) -> Evidence:
 def gain_profile(pair: Pair, test: LineageTest) -> Evidence:
     """Do gains averaged over depth agree? Depth changes and reordered layers keep them."""
     alignment, keys = _common_norms(pair, same_width=True)
-    profiles = [_profile(side.prepared) for side in (alignment.first, alignment.second)]
-    if any(degenerate(profile) for profile in profiles):
+    x, y = (side.prepared.profile for side in (alignment.first, alignment.second))
+    if x is None or y is None:
         raise NoResult(Reason.CONSTANT_GAINS, Status.UNDEFINED)
-    x, y = (normal_scores(profile)[:, None] for profile in profiles)
-    return _correlation(pair, test, alignment, x, y, [], keys)
+    return _correlation(pair, test, alignment, x[:, None], y[:, None], [], keys)
 
 
 @_gain_test("E1.fixed")
@@ -127,10 +125,6 @@ def _matched_channels(pair: Pair, same_width: bool) -> tuple[Pairs, tuple[str, .
     if len(usable) == len(x):
         return alignment.channels.near_gains.pairs(), _roles(alignment, keys)
     return nearest_rows(x[usable], y).pairs(usable), _roles(alignment, keys)
-
-
-def _profile(model: Prepared) -> Doubles:
-    return np.asarray(np.mean(list(model.scores.by_norm.values()), axis=0))
 
 
 def _correlation(
