@@ -6,16 +6,20 @@ what the server was asked for.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event
 
 import huggingface_hub
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from safetensors.numpy import save_file
 
 import kinprint
@@ -26,6 +30,7 @@ from kinprint.lineage.results import Settings
 from kinprint.mirror import Fault, MirrorServer
 from kinprint.reader.cache import Cache
 from kinprint.reader.fetch import Fetcher
+from kinprint.report.views.html.pair import pair_page
 from kinprint.verbs.answers import Answers, Question
 
 BASE, CHILD = "zoo/base-a", "zoo/a-cpt"
@@ -182,6 +187,31 @@ def test_every_file_of_the_package_counts_as_code(tmp_path: Path) -> None:
     assert len(files()) == len(before) + 1
 
 
+def test_code_behind_links_counts_as_it_is_there(tmp_path: Path) -> None:
+    def files() -> list[bytes]:
+        return list(kinprint.verbs.answers._files(os.fsencode(tmp_path / "package")))
+
+    (tmp_path / "package").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    rules = [tmp_path / "rule.py", tmp_path / "elsewhere/other.py"]
+    for rule in rules:
+        rule.write_text("limit = 1")
+    (tmp_path / "package/rule.py").symlink_to(rules[0])
+    (tmp_path / "package/room").symlink_to(tmp_path / "elsewhere")
+    for rule in rules:
+        before = files()
+        rule.write_text("limit = 22")
+        assert files() != before
+
+
+def test_what_was_installed_meanwhile_keeps_no_answer(
+    mirror: MirrorServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "numpy-99.0.dist-info").mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert not asked().answered and kinprint.cached().answers == 0
+
+
 def test_where_the_code_cannot_be_told_nothing_is_kept(
     mirror: MirrorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,22 +219,21 @@ def test_where_the_code_cannot_be_told_nothing_is_kept(
     assert not asked().answered and kinprint.cached().answers == 0
 
 
-@pytest.mark.parametrize("changed", ["_CODE", "_packages"])
 def test_who_answers_is_part_of_a_question(
-    mirror: MirrorServer, monkeypatch: pytest.MonkeyPatch, changed: str
+    mirror: MirrorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Fetcher() as fetcher:
         models = open_all([BASE, CHILD], fetcher, Settings())
 
-        def key(device: Device = Device.CPU) -> str:
-            question = Question.of(models, Settings(), device, details=True)
+        def key(device: Device = Device.CPU, hashes: bool = True) -> str:
+            question = Question.of(models, Settings(), device, hashes=hashes, details=True)
             assert question is not None
             return question.key
 
         first = key()
         assert key(Device.GPU) != first == key()
-        other = ("other",) if changed == "_CODE" else lambda: ("other",)
-        monkeypatch.setattr(kinprint.verbs.answers, changed, other)
+        assert key(hashes=False) != first
+        monkeypatch.setattr(kinprint.verbs.answers, "_CODE", ("other",))
         assert key() != first
 
 
@@ -238,6 +267,61 @@ def test_a_damaged_answer_is_none(mirror: MirrorServer, damage: Callable[[bytes]
     mended = asked()
     assert not mended.answered and told(mended) == told(first)
     assert asked().answered
+
+
+def test_an_answer_under_the_key_of_another_is_none(mirror: MirrorServer) -> None:
+    """As folders that are put together may have it."""
+    asked(seed=1)
+    [place] = Answers.default().folder.iterdir()
+    answer = place.read_bytes()
+    kinprint.clear_cache()
+    first = asked()
+    [place] = Answers.default().folder.iterdir()
+    place.write_bytes(answer)
+    again = asked()
+    assert not again.answered and told(again) == told(first)
+
+
+def test_the_oldest_answers_go(mirror: MirrorServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kinprint.verbs.answers, "_MOST", 2)
+    for seed in range(3):
+        asked(seed=seed)
+    assert kinprint.cached().answers == 2
+    assert asked(seed=2).answered and asked(seed=1).answered
+    assert not asked(seed=0).answered
+
+
+def test_clearing_does_not_mind_who_writes(mirror: MirrorServer) -> None:
+    found = asked()
+    answers = Answers.default()
+    [name] = [place.name for place in answers.folder.iterdir()]
+    data = (answers.folder / name).read_bytes()
+    stop = Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            with contextlib.suppress(OSError):
+                answers.folder.mkdir(parents=True, exist_ok=True)
+                (answers.folder / name).write_bytes(data)
+
+    with ThreadPoolExecutor(2) as pool:
+        writers = [pool.submit(write) for _ in range(2)]
+        try:
+            for _ in range(40):
+                answers.clear()
+        finally:
+            stop.set()
+        for writer in writers:
+            writer.result()
+    assert told(asked()) == told(found)
+
+
+def test_a_page_says_on_which_day_the_answer_was_found(mirror: MirrorServer) -> None:
+    asked()
+    again = asked()
+    read = replace(again.document.read, date="2026-03-02", answered="2026-01-05")
+    page = pair_page(replace(again.document, read=read))
+    assert "2026-01-05" in page and "2026-03-02" not in page
 
 
 def test_numbers_of_numpy_ask_the_same(mirror: MirrorServer) -> None:

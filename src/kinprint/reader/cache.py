@@ -21,7 +21,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -35,7 +34,7 @@ from msgspec import Struct, field
 from kinprint.errors import CacheBroken, DiskFull, system_cause
 from kinprint.reader.extents import ExtentSet, union
 from kinprint.records import ByteRange, FileEntry
-from kinprint.source.assets import assets_folder
+from kinprint.source.assets import assets_folder, remove_folder
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 _TRIES = 4
@@ -169,14 +168,8 @@ class Cache:
     def clear(self) -> int:
         """Remove everything; how many bytes of disk that gave back."""
         freed = sum(item.disk_bytes for item in self.items())
-        grave = self.folder.with_name(f"{self.folder.name}.cleared-{os.urandom(8).hex()}")
         try:
-            if self.folder.exists():
-                self.folder.rename(grave)
-            for leftover in self.folder.parent.glob(f"{self.folder.name}.cleared-*"):
-                shutil.rmtree(leftover, ignore_errors=True)
-        except FileNotFoundError:  # somebody else was quicker
-            return freed
+            remove_folder(self.folder)
         except OSError as error:
             raise self._broken(error) from None
         return freed

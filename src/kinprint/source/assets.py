@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -10,3 +13,12 @@ def assets_folder(*parts: str) -> Path:
     from huggingface_hub import constants
 
     return Path(constants.HF_ASSETS_CACHE, "kinprint", *parts)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder that others may be writing to: it is renamed away before it is deleted."""
+    grave = folder.with_name(f"{folder.name}.cleared-{os.urandom(8).hex()}")
+    with suppress(FileNotFoundError):  # there is none, or somebody else was quicker
+        folder.rename(grave)
+    for leftover in folder.parent.glob(f"{folder.name}.cleared-*"):
+        shutil.rmtree(leftover, ignore_errors=True)

@@ -5,8 +5,9 @@
 A key names what an answer follows from: the commits of both models with all their files, as the Hub
 lists them, what was asked for, and the code and the packages that answered. So nothing ever has to
 be invalidated, as with the bytes that are kept (`reader/cache.py`): where any of these changes, the
-old answer is not found. Models that nothing pins have no key, nor has any where another package
-adds to this one. A file that is damaged is no answer.
+old answer is not found, and goes when there are many newer ones. Models that nothing pins have no
+key, nor has any where another package adds to this one. A file that is damaged, or lies under
+another key than its own, is no answer.
 """
 
 from __future__ import annotations
@@ -14,11 +15,9 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import shutil
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -33,11 +32,12 @@ from kinprint.lineage.results import Comparison, Settings
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.records import FileEntry
 from kinprint.report.schema import ComparisonDocument, ReadPart, decode, encode_line
-from kinprint.source.assets import assets_folder
+from kinprint.source.assets import assets_folder, remove_folder
 from kinprint.verbs.reader import Meter
 from kinprint.version import __version__
 
 _ABOUT_A_PACKAGE = (".dist-info", ".egg-info")
+_MOST = 500  # answers of some ten kilobytes each
 
 
 class Question(Struct, frozen=True):
@@ -46,18 +46,26 @@ class Question(Struct, frozen=True):
     models: tuple[tuple[str, str, str, str], ...]
     settings: tuple[str, float, int]
     answered_by: tuple[str, ...]
+    hashes: bool
     details: bool
 
     @classmethod
     def of(
-        cls, models: Sequence[Checkpoint], settings: Settings, device: Device, details: bool
+        cls,
+        models: Sequence[Checkpoint],
+        settings: Settings,
+        device: Device,
+        *,
+        hashes: bool,
+        details: bool,
     ) -> Question | None:
         """What models are asked; None where something that the answer depends on is not pinned."""
         pins = [pin for model in models if (pin := _pin(model)) is not None]
         if len(pins) < len(models) or any(map(entry_points, GROUPS)) or not _CODE:
             return None
         asked = str(settings.level), float(settings.alpha), int(settings.seed)
-        return cls(tuple(pins), asked, (*_CODE, *_packages(), str(device)), bool(details))
+        answered_by = (*_CODE, str(device))
+        return cls(tuple(pins), asked, answered_by, bool(hashes), bool(details))
 
     @property
     def key(self) -> str:
@@ -89,36 +97,46 @@ def _stamp(about: os.stat_result) -> str:
 
 
 def _code() -> tuple[str, ...]:
-    """This package, file by file as it lies on disk; nothing where that cannot be told."""
+    """All that answers: this package, file by file as it lies on disk, what is installed, Python.
+
+    Nothing where that cannot be told.
+    """
+    package = os.fsencode(Path(__file__).parent.parent)
     try:
-        files = sha256(b"\n".join(_files(os.fsencode(Path(__file__).parent.parent)))).hexdigest()
+        told = (
+            b"\n".join(_files(package)),
+            "\n".join(_packages()).encode("utf-8", "surrogateescape"),
+        )
     except OSError:
         return ()
-    return __version__, files
+    digests = (sha256(one).hexdigest() for one in told)
+    return __version__, *digests, platform.python_version(), platform.machine()
 
 
 def _files(folder: bytes) -> Iterator[bytes]:
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda one: one.name):
-            if entry.is_dir(follow_symlinks=False):
+            if entry.is_dir():
                 if entry.name != b"__pycache__":
                     yield from _files(entry.path)
             else:
-                yield entry.path + b" " + _stamp(entry.stat(follow_symlinks=False)).encode()
+                try:
+                    about = entry.stat()
+                except FileNotFoundError:  # a link to nothing, as editors lock files
+                    about = entry.stat(follow_symlinks=False)
+                yield entry.path + b" " + _stamp(about).encode()
 
 
-_CODE = _code()  # as it is when it is loaded: a process may go on with what has changed since
-
-
-@cache
-def _packages() -> tuple[str, ...]:
-    """What is installed, by name and version, and the Python that runs it."""
+def _packages() -> list[str]:
+    """What is installed, by name and version."""
     about: set[str] = set()
     for folder in sys.path:
         with contextlib.suppress(OSError), os.scandir(folder or ".") as entries:
             about |= {one.name for one in entries if one.name.endswith(_ABOUT_A_PACKAGE)}
-    names = "\n".join(sorted(about)).encode("utf-8", "surrogateescape")
-    return sha256(names).hexdigest(), platform.python_version(), platform.machine()
+    return sorted(about)
+
+
+_CODE = _code()  # as it is when it is loaded: a process may go on with what has changed since
 
 
 def may_be_kept(found: Comparison, models: Sequence[Checkpoint]) -> bool:
@@ -145,17 +163,19 @@ class Answers:
     def find(self, question: Question, meter: Meter) -> ComparisonDocument | None:
         """The answer to a question, if it is kept, with what it took to ask."""
         try:
-            found = decode(zlib.decompress((self.folder / question.key).read_bytes()))
+            data = zlib.decompress((self.folder / question.key).read_bytes())
+            key, _, document = data.partition(b"\n")
+            found = decode(document)
         except (OSError, zlib.error, FormatError):
             return None
-        if not isinstance(found, ComparisonDocument):
+        if key != question.key.encode() or not isinstance(found, ComparisonDocument):
             return None
         return replace(found, read=replace(ReadPart.of(meter.cost), answered=found.read.date))
 
     def keep(self, question: Question, document: ComparisonDocument) -> None:
         """Keep an answer; failing to is no failure, as it can be found again."""
         with contextlib.suppress(OSError, UnicodeEncodeError):
-            data = zlib.compress(encode_line(document))
+            data = zlib.compress(question.key.encode() + b"\n" + encode_line(document))
             place = self.folder / question.key
             draft = place.with_name(f"{place.name}.{os.urandom(8).hex()}")
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -164,6 +184,7 @@ class Answers:
                 draft.replace(place)
             finally:
                 draft.unlink(missing_ok=True)
+            self._forget_the_oldest()
 
     def sizes(self) -> list[int]:
         """The length of each answer."""
@@ -183,12 +204,19 @@ class Answers:
         """Forget all answers; how many bytes of disk that gave back."""
         freed = sum(self.sizes())
         try:
-            shutil.rmtree(self.folder)
-        except FileNotFoundError:
-            return 0
+            remove_folder(self.folder)
         except OSError as error:
             raise self._broken(error) from None
         return freed
+
+    def _forget_the_oldest(self) -> None:
+        """Leave so many files, drafts of processes that died among them, the newest."""
+        with os.scandir(self.folder) as entries:
+            places = list(entries)
+        if len(places) > _MOST:
+            places.sort(key=lambda one: one.stat(follow_symlinks=False).st_mtime_ns)
+            for place in places[:-_MOST]:
+                Path(place.path).unlink(missing_ok=True)
 
     def _broken(self, error: OSError) -> CacheBroken:
         return CacheBroken(folder=str(self.folder), cause=system_cause(error))

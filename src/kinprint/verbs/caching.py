@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kinprint.reader.cache import Cache
+from kinprint.source.assets import assets_folder
 from kinprint.source.listing import forget_all
 from kinprint.verbs.answers import Answers
 
@@ -41,7 +42,7 @@ class CacheContents(Struct, frozen=True):
     Attributes
     ----------
     folder : pathlib.Path
-        Where it lies.
+        Where all of it lies.
     models : tuple of CachedModel
         What there is of each model, the largest first.
     answers : int
@@ -86,7 +87,7 @@ def cached() -> CacheContents:
     --------
     >>> import kinprint
     >>> kinprint.cached().folder.name
-    'v1'
+    'kinprint'
     """
     cache = Cache.default()
     found: dict[str, tuple[int, int]] = {}
@@ -96,7 +97,7 @@ def cached() -> CacheContents:
     models = [CachedModel(name, files, used) for name, (files, used) in found.items()]
     models.sort(key=lambda model: (-model.disk_bytes, model.name))
     answers = Answers.default().sizes()
-    return CacheContents(cache.folder, tuple(models), len(answers), sum(answers))
+    return CacheContents(assets_folder(), tuple(models), len(answers), sum(answers))
 
 
 def clear_cache() -> int:

@@ -88,8 +88,9 @@ def compare(
         says which files were compared. Not done where there is a budget.
     details : bool
         Whether to say, beside the answer, where shared weights are and what changed, as far as was
-        read anyway (`shared` and `changes` of the result). Pages and files show both, a terminal
-        neither, and the answer is the same without.
+        read anyway, how alike norms are by the measures of disputes, and what a test gives by
+        chance (`shared`, `changes` and `norms` of the result, `null` of its evidence). Pages and
+        files show them, a terminal does not, and the answer is the same without.
     progress : callable, optional
         Called with a `Progress` whenever more was planned or read, from any thread.
     reader : Reader, optional
@@ -138,7 +139,8 @@ def compare(
         opened = open_all([*pair, *strangers], fetcher, settings)
         question, answers = None, Answers.default()
         if plain and own.budget is None and uses_cache(own):
-            question = Question.of(opened, settings, device_of(own), details)
+            device = device_of(own)
+            question = Question.of(opened, settings, device, hashes=hashes, details=details)
         if question is not None and (kept := answers.find(question, meter)) is not None:
             return Comparison(kept, language)
         from kinprint.lineage.compare import compare_opened

@@ -205,7 +205,10 @@ class Comparison(_Compared[ComparisonDocument]):
 
     @property
     def norms(self) -> tuple[SeedMetric, ...]:
-        """Cosines and correlations of norm vectors, which decide nothing."""
+        """Cosines and correlations of norm vectors, which decide nothing.
+
+        Empty without `details`.
+        """
         return tuple(self._document.seeds)
 
     @property

@@ -162,6 +162,11 @@ class ReadPart(Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def day(self) -> str:
+        """The day on which what a document says was found."""
+        return self.answered or self.date
+
+    @property
     def cost(self) -> Cost:
         """The same as a record."""
         return Cost(self.bytes, self.requests, self.seconds)

@@ -103,7 +103,7 @@ def pair_page(document: ComparisonDocument, language: str = "en") -> str:
         a, b = names(document)
         titles[one] = shapes.flat(speaker(one)("page.pair.title", a=cut(a), b=cut(b)))
         bodies[one] = _body(document, one)
-    running = " · ".join(filter(None, (" × ".join(map(cut, names(document))), document.read.date)))
+    running = " · ".join(filter(None, (" × ".join(map(cut, names(document))), document.read.day)))
     return frame.assemble(titles, bodies, language, running)
 
 
@@ -213,7 +213,7 @@ def _mono(code: str) -> Markup:
 
 def made_by(document: ComparisonDocument | MatrixDocument, say: Say) -> Markup:
     """When a document was made, by which version, and at which level."""
-    date, level = document.read.date, named(say, "page.level.", document.asked.level)
+    date, level = document.read.day, named(say, "page.level.", document.asked.level)
     key = "page.pair.made" if date else "page.pair.made-undated"
     return say(key, date=date, version=document.made.kinprint, level=level)
 
