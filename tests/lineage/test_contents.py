@@ -36,7 +36,7 @@ def verdict(folder: Path, ours: dict[str, Array], theirs: dict[str, Array], **ho
         stored(folder / "theirs", theirs, NET),
     ]
     with Fetcher() as fetcher:
-        return compare_models(names[0], names[1], fetcher, Settings(**how)).verdict
+        return compare_models(names[0], names[1], fetcher, Settings(**how), details=False).verdict
 
 
 @pytest.mark.parametrize("level", ["quick", "standard"])
@@ -135,7 +135,7 @@ def test_no_more_is_read_than_the_budget_allows(
     for budget, relation in ((600_000, Relation.UNTESTABLE), (4_000_000, Relation.SAME_WEIGHTS)):
         with Fetcher(budget=budget) as fetcher:
             how = Settings(budget=budget)
-            found = compare_models("some/ours", "some/theirs", fetcher, how)
+            found = compare_models("some/ours", "some/theirs", fetcher, how, details=False)
             assert found.verdict.relation is relation
             assert found.cost.bytes <= min(budget, found.limit)
 
@@ -155,13 +155,13 @@ def test_neither_a_cache_nor_where_models_lie_changes_an_answer(
 
     def found(given: list[str]) -> Relation:
         with Fetcher(cache=Cache.default()) as fetcher:
-            told = compare_models(given[0], given[1], fetcher, Settings(level))
+            told = compare_models(given[0], given[1], fetcher, Settings(level), details=False)
         limit = level_plan(Level(level)).budget
         assert limit is not None and told.cost.bytes <= limit
         return told.verdict.relation
 
     relations = [found([str(tmp_path / name) for name in names]), found(names)]
     with Fetcher(cache=Cache.default()) as fetcher:
-        compare_models(names[0], names[1], fetcher, Settings("deep"))
+        compare_models(names[0], names[1], fetcher, Settings("deep"), details=False)
     relations.append(found(names))
     assert len(set(relations)) == 1

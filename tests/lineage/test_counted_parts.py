@@ -49,7 +49,8 @@ def compared(
     )
     with Fetcher() as fetcher:
         return tuple(  # type: ignore[return-value]
-            compare_models(*pair, fetcher, Settings(budget=budget)) for pair in ((a, b), (b, a))
+            compare_models(*pair, fetcher, Settings(budget=budget), details=False)
+            for pair in ((a, b), (b, a))
         )
 
 

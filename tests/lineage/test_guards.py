@@ -61,7 +61,7 @@ def write(folder: Path, name: str, source: str, change: Change | None = None) ->
 
 def compare(a: Path, b: Path) -> Comparison:
     with Fetcher() as fetcher:
-        return compare_models(str(a), str(b), fetcher, Settings())
+        return compare_models(str(a), str(b), fetcher, Settings(), details=False)
 
 
 def strangers(folder: Path, change: Change) -> Comparison:

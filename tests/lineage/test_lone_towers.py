@@ -86,7 +86,7 @@ def make_fixture(demo: Path, tmp_path: Path) -> Make:
 
 def verdict(a: str, b: str, level: str = "deep") -> Verdict:
     with Fetcher() as fetcher:
-        return compare_models(a, b, fetcher, Settings(level)).verdict
+        return compare_models(a, b, fetcher, Settings(level), details=False).verdict
 
 
 def said(found: Verdict) -> str:

@@ -59,7 +59,7 @@ def made(folder: Path, tensors: Tensors) -> str:
 
 def verdict(a: str, b: str, **settings: Any) -> Verdict:
     with Fetcher() as fetcher:
-        return compare_models(a, b, fetcher, Settings(**settings)).verdict
+        return compare_models(a, b, fetcher, Settings(**settings), details=False).verdict
 
 
 def noisy(tensor: NDArray[Any], share: float, seed: int) -> NDArray[Any]:

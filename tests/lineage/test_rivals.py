@@ -59,7 +59,7 @@ def stored(folder: Path, name: str, tensors: Tensors) -> str:
 
 def compared(one: str, other: str) -> Comparison:
     with Fetcher() as fetcher:
-        return compare_models(one, other, fetcher, Settings())
+        return compare_models(one, other, fetcher, Settings(), details=False)
 
 
 def notes(found: Comparison) -> str:

@@ -30,7 +30,7 @@ from tests.lineage.towered_models import LLAVA, T5, VISION, diffusion, llava, pi
 def compared(folder: Path, *models: tuple[dict[str, Array], dict[str, Any]]) -> Comparison:
     names = [stored(folder / str(at), *model) for at, model in enumerate(models)]
     with Fetcher() as fetcher:
-        return compare_models(names[0], names[1], fetcher, Settings())
+        return compare_models(names[0], names[1], fetcher, Settings(), details=False)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_model_is_the_same_only_if_all_its_towers_are(tmp_path: Path) -> None:
     assert pair.verdict.relation == "same-weights"
     (tmp_path / "a/1/consolidated.safetensors").write_bytes(b"another set")
     with Fetcher() as fetcher:
-        notes = compare_models(names[0], names[1], fetcher, Settings()).notes
+        notes = compare_models(names[0], names[1], fetcher, Settings(), details=False).notes
     assert any("consolidated.safetensors" in note.say() for note in notes)
     name = "vision_tower.vision_model.encoder.layers.1.mlp.fc1.weight"
     other[name] = other[name] + np.float32(1)
@@ -180,7 +180,9 @@ def test_feed_forwards_of_diffusion_transformers_are_tested(tmp_path: Path, gate
     found = {}
     with Fetcher() as fetcher:
         for other in (names[1], equal, renumbered):
-            found[other] = compare_models(names[0], other, fetcher, Settings()).verdict
+            found[other] = compare_models(
+                names[0], other, fetcher, Settings(), details=False
+            ).verdict
     assert found[names[1]].relation == "no-evidence"
     for other, state in ((equal, PartState.EQUAL), (renumbered, PartState.SHARED)):
         states = {one.part.component: one.state for one in found[other].parts}
@@ -191,15 +193,17 @@ def test_models_of_a_pipeline_are_towers(tmp_path: Path) -> None:
     """A text encoder that two pipelines share is found; convolutions are named as untested."""
     names = [pipeline(tmp_path / str(at), at, 9) for at in (1, 2)]
     with Fetcher() as fetcher:
-        found = compare_models(names[0], names[1], fetcher, Settings())
+        found = compare_models(names[0], names[1], fetcher, Settings(), details=False)
     assert ("text_encoder", "text_encoder") in [(pair.a, pair.b) for pair in found.towers]
     assert found.verdict.relation == "partial"
     assert {note.key for note in found.notes} == {"note.untested-tower"}
     assert all("vae" in str(note) for note in found.notes)
     strangers = [pipeline(tmp_path / str(at), at, at) for at in (3, 4)]
     with Fetcher() as fetcher:
-        found = compare_models(strangers[0], strangers[1], fetcher, Settings())
+        found = compare_models(strangers[0], strangers[1], fetcher, Settings(), details=False)
     assert found.verdict.relation in ("no-evidence", "untestable")
     with Fetcher() as fetcher:
-        alone = compare_models(f"{names[0]}/text_encoder", names[1], fetcher, Settings())
+        alone = compare_models(
+            f"{names[0]}/text_encoder", names[1], fetcher, Settings(), details=False
+        )
     assert alone.verdict.relation in ("partial", "derived")

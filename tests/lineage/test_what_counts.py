@@ -43,7 +43,7 @@ def compared(folder: Path, one: Mapping[str, Array], other: Mapping[str, Array])
         for name, tensors in (("a", one), ("b", other))
     )
     with Fetcher() as fetcher:
-        return compare_models(a, b, fetcher, Settings())
+        return compare_models(a, b, fetcher, Settings(), details=False)
 
 
 def drawn(seed: int, *shape: int) -> Array:
@@ -137,7 +137,7 @@ def test_equal_codes_with_other_scales_are_not_the_same_weights(
     config = LLAMA if method is None else LLAMA | {"quantization_config": {"quant_method": method}}
     a, b = (stored(tmp_path / str(at), codes | one, config) for at, one in enumerate(scales))
     with Fetcher() as fetcher:
-        found = compare_models(a, b, fetcher, Settings()).verdict
+        found = compare_models(a, b, fetcher, Settings(), details=False).verdict
     layers = [one for one in found.parts if one.part.component is Component.FEED_FORWARD]
     assert found.relation in (Relation.PARTIAL, Relation.DERIVED)
     assert {one.state for one in layers} == {PartState.NOT_READ}
@@ -211,7 +211,7 @@ def headed(folder: Path, name: str, head: Array | None) -> str:
 def heads_of(*models: str, relation: Relation = Relation.DERIVED) -> list[PartFinding]:
     """What is said of the head, which may be a tied embedding in one of the models."""
     with Fetcher() as fetcher:
-        found = compare_models(models[0], models[1], fetcher, Settings()).verdict
+        found = compare_models(models[0], models[1], fetcher, Settings(), details=False).verdict
     assert found.relation is relation
     return [
         one
@@ -245,7 +245,7 @@ def test_a_tied_table_may_be_stored_as_the_head_alone(tmp_path: Path) -> None:
     write_folder(replace(like, tensors=renamed), tmp_path / "a")
     with Fetcher() as fetcher:
         models = str(DEMO / "zoo" / "base-a"), str(tmp_path / "a")
-        found = compare_models(*models, fetcher, Settings()).verdict
+        found = compare_models(*models, fetcher, Settings(), details=False).verdict
     assert found.relation is Relation.IDENTICAL
 
 
@@ -336,7 +336,7 @@ def test_tokens_that_were_replaced_are_not_taken_over(tmp_path: Path, count: int
     (tmp_path / "b" / "tokenizer.json").write_text(json.dumps(tokenizer))
     with Fetcher() as fetcher:
         models = str(DEMO / "zoo" / "base-a"), str(tmp_path / "b")
-        found = compare_models(*models, fetcher, Settings()).verdict
+        found = compare_models(*models, fetcher, Settings(), details=False).verdict
     (table,) = (one for one in found.parts if one.part.component is Component.EMBEDDING)
     assert found.relation is Relation.DERIVED and table.state is PartState.SHARED
     kept = 1.0 - count / len(rows)
@@ -381,8 +381,14 @@ def test_rows_that_no_token_names_count_too(tmp_path: Path) -> None:
         write_folder(changed, tmp_path / name)
     with Fetcher() as fetcher:
         a, b, c = (str(tmp_path / name) for name in "abc")
-        assert compare_models(a, b, fetcher, Settings()).verdict.relation is Relation.DERIVED
-        assert compare_models(c, b, fetcher, Settings()).verdict.relation is Relation.IDENTICAL
+        assert (
+            compare_models(a, b, fetcher, Settings(), details=False).verdict.relation
+            is Relation.DERIVED
+        )
+        assert (
+            compare_models(c, b, fetcher, Settings(), details=False).verdict.relation
+            is Relation.IDENTICAL
+        )
 
 
 @pytest.mark.parametrize("kept", ["mlp", "layers.3."], ids=["feed-forwards", "a layer"])
@@ -456,7 +462,7 @@ def adapters(folder: Path, *own: Mapping[str, Array]) -> Comparison:
         save_file(named, place / "adapter_model.safetensors")
         (place / "adapter_config.json").write_text(json.dumps(said))
     with Fetcher() as fetcher:
-        return compare_models(str(a), str(b), fetcher, Settings())
+        return compare_models(str(a), str(b), fetcher, Settings(), details=False)
 
 
 @pytest.mark.parametrize(
@@ -496,7 +502,7 @@ def compared_gemmas(folder: Path, one: Mapping[str, Array], other: Mapping[str, 
         stored(folder / name, dict(tensors), GEMMA) for name, tensors in (("a", one), ("b", other))
     )
     with Fetcher() as fetcher:
-        return compare_models(a, b, fetcher, Settings()).verdict.relation
+        return compare_models(a, b, fetcher, Settings(), details=False).verdict.relation
 
 
 def small_gains() -> dict[str, Array]:
@@ -547,5 +553,5 @@ def test_gains_of_a_file_that_stores_them_whole_are_the_same(tmp_path: Path) -> 
     writer.close()
     with Fetcher() as fetcher:
         other = stored(tmp_path / "other", model, GEMMA)
-        found = compare_models(str(file), other, fetcher, Settings())
+        found = compare_models(str(file), other, fetcher, Settings(), details=False)
     assert found.verdict.relation is Relation.IDENTICAL
