@@ -186,7 +186,7 @@ def with_layer(tensors: Tensors, layer: int, change: Callable[[Array], Array]) -
     }
 
 
-@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("swapped", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_names_do_not_tell_who_is_the_parent(tmp_path: Path, swapped: bool) -> None:
     """Of a model and a copy with one number changed the one is named whose parts are equal; a model
     without a layer is no parent of one that has it."""

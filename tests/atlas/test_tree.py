@@ -437,7 +437,16 @@ def test_weights_are_shown_of_all_parents_of_a_mixture_or_of_none() -> None:
     assert all(one.weight is None for one in found.values())
 
 
-@pytest.mark.parametrize("turned", [(0.64, 0.43), (0.7, 0.3), (0.4, 0.65), (0.52, 0.46)])
+@pytest.mark.parametrize(
+    "turned",
+    [
+        (0.64, 0.43),
+        *(
+            pytest.param(one, marks=pytest.mark.slow)
+            for one in ((0.7, 0.3), (0.4, 0.65), (0.52, 0.46))
+        ),
+    ],
+)
 def test_two_merges_of_the_same_models_have_these_as_parents(
     tmp_path: Path, turned: tuple[float, float]
 ) -> None:

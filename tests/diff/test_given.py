@@ -67,7 +67,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def compared(a: Path, b: Path, budget: str | None = None) -> kinprint.Comparison:
-    return kinprint.compare(a, b, given=BASE, hashes=False, budget=budget)
+    return kinprint.compare(a, b, given=BASE, hashes=False, details=False, budget=budget)
 
 
 @pytest.fixture(scope="module")
