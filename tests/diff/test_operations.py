@@ -526,7 +526,7 @@ def test_a_change_that_has_no_size_is_said(
     assert said in found.summary
 
 
-@pytest.mark.parametrize("sample", [False, True])
+@pytest.mark.parametrize("sample", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "lost", ["layers.1.self_attn.q_proj", "layers.1.", "layers.1.input_layernorm"]
 )
@@ -855,7 +855,7 @@ _FILLED: dict[str, Callable[[Array], Array]] = {
 }
 
 
-@pytest.mark.parametrize("sample", [False, True])
+@pytest.mark.parametrize("sample", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", _FILLED)
 def test_a_padded_vocabulary_is_not_extended(kind: str, sample: bool, tmp_path: Path) -> None:
     parent = short("base-a")
