@@ -14,6 +14,10 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import kinprint
+from kinprint.lineage.opening import open_all, read_headers
+from kinprint.lineage.results import Settings
+from kinprint.reader.fetch import Fetcher
+from kinprint.records import Level
 from kinprint.report.results.comparison import Comparison
 from tests.lineage.stored_models import LLAMA, Array, llama, mixture
 
@@ -76,6 +80,22 @@ def test_what_lies_in_files_that_were_not_opened_is_not_missing(
     }
     assert verdict["coverage"]["read"] < 0.01
     assert result.to_dict()["notes"] == []
+
+
+@pytest.mark.parametrize("level", [Level.QUICK, Level.STANDARD])
+def test_an_index_that_must_be_read_is_no_reason_to_open_all_files(
+    tmp_path: Path, level: Level
+) -> None:
+    raw = llama(**SIZES)
+    folder = cut(tmp_path / "many", raw, 40, CONFIG)
+    named = {name: path.name for path in folder.glob("*.safetensors") for name in load_file(path)}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": named}))
+    save_file(raw, folder / "consolidated.safetensors")
+    settings = Settings(level=level)
+    with Fetcher() as fetcher:
+        (opened,) = models = open_all([str(folder)], fetcher, settings)
+        read_headers(models, settings)
+        assert opened.index is not None and len(opened.shards) == 40 and not opened.complete
 
 
 def test_layers_that_are_missing_are_told_of_where_all_files_were_opened(tmp_path: Path) -> None:

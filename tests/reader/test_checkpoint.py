@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +25,7 @@ from kinprint.mirror import MirrorServer
 from kinprint.reader.cache import Cache
 from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.fetch import Fetcher
-from kinprint.records import Slice
+from kinprint.records import Slice, TensorSpec
 
 
 @pytest.fixture
@@ -210,17 +210,6 @@ def test_a_single_file_comes_before_an_index_of_others(tmp_path: Path) -> None:
         assert [note.key for note in opened.notes] == ["note.other-index"]
 
 
-@pytest.mark.parametrize("indexed", [True, False])
-def test_an_index_that_names_a_missing_shard_is_refused(
-    indexed: bool, tmp_path: Path, fetcher: Fetcher
-) -> None:
-    folder = make_sharded(
-        tmp_path / "m", weight_map={"a.weight": "model-00009-of-00009.safetensors"}
-    )
-    with pytest.raises(PartsMissing, match="model-00009-of-00009"):
-        open_checkpoint(str(folder), fetcher, indexed=indexed)
-
-
 def test_a_bad_index_that_is_not_needed_is_noted(tmp_path: Path, fetcher: Fetcher) -> None:
     folder = make_sharded(tmp_path / "m")
     (folder / "model.safetensors.index.json").write_text("{}")
@@ -284,21 +273,80 @@ def test_of_shards_that_are_not_all_there_the_index_says_which_are_the_model(
     assert [one.key for one in opened.notes] == ["note.files-outside-index"]
 
 
+SHARDS = {
+    f"{name}.weight": f"model-0000{at}-of-00002.safetensors" for at, name in ((1, "a"), (2, "b"))
+}
+C = {"c.weight": np.ones(3, dtype=np.float32)}
+
+
 @pytest.mark.parametrize("indexed", [True, False])
-def test_a_file_beside_numbered_ones_is_read_where_the_index_names_it(
+@pytest.mark.parametrize(
+    ("path", "also"),
+    [
+        ("mtp.safetensors", None),
+        ("extra/mtp.safetensors", None),
+        ("mtp-00001-of-00001.safetensors", "mtp.safetensors.index.json"),
+        ("consolidated-mtp.safetensors", None),
+    ],
+)
+def test_a_file_that_is_not_numbered_is_read_where_the_index_names_it(
+    path: str, also: str | None, indexed: bool, tmp_path: Path, fetcher: Fetcher, placed: Places
+) -> None:
+    folder = make_sharded(tmp_path / "models/zoo/m", weight_map={**SHARDS, "c.weight": path})
+    (folder / path).parent.mkdir(exist_ok=True)
+    save_file(C, folder / path)
+    if also is not None:
+        (folder / also).write_text(json.dumps({"weight_map": {"c.weight": path}}))
+    opened = open_checkpoint(placed(tmp_path / "models"), fetcher, indexed=indexed)
+    assert opened.shards == tuple(sorted((*SHARDS.values(), path)))
+    assert set(opened.tensors()) == set(opened.names()) == {"a.weight", "b.weight", "c.weight"}
+    assert opened.notes == []
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+@pytest.mark.parametrize(
+    ("named", "there"),
+    [
+        ({**SHARDS, "c.weight": "mtp.safetensors"}, None),
+        ({**SHARDS, "c.weight": "mtp.safetensors"}, "consolidated.safetensors"),
+        ({**SHARDS, "c.weight": "optimizer.safetensors"}, "optimizer.safetensors"),
+        ({"a.weight": "model-00009-of-00009.safetensors"}, None),
+    ],
+)
+def test_complete_numbers_are_the_model_where_the_index_names_what_is_not_there(
+    named: dict[str, str],
+    there: str | None,
+    indexed: bool,
+    tmp_path: Path,
+    fetcher: Fetcher,
+    placed: Places,
+) -> None:
+    folder = make_sharded(tmp_path / "models/zoo/m", weight_map=named)
+    if there is not None:
+        save_file(C, folder / there)
+    place = placed(tmp_path / "models")
+    opened = open_checkpoint(place, fetcher, indexed=indexed)
+    assert opened.shards == tuple(SHARDS.values())
+    assert set(opened.tensors()) == set(opened.names()) == {"a.weight", "b.weight"}
+    assert set(opened.tensors(["b.weight"])) == {"b.weight"}
+    known = indexed or place != "zoo/m" or there == "consolidated.safetensors"
+    (absent,) = set(named.values()) - set(SHARDS.values())
+    said = [note for note in opened.notes if note.key == "note.files-absent"]
+    assert [absent in str(note) and absent in note.say("ko") for note in said] == [True] * known
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_an_index_that_names_a_missing_shard_is_refused_where_numbers_are_missing_too(
     indexed: bool, tmp_path: Path, fetcher: Fetcher, placed: Places
 ) -> None:
-    named = {
-        f"{name}.weight": f"model-0000{at}-of-00002.safetensors"
-        for at, name in ((1, "a"), (2, "b"))
-    }
-    folder = make_sharded(
-        tmp_path / "models/zoo/m", weight_map={**named, "c.weight": "mtp.safetensors"}
-    )
-    save_file({"c.weight": np.ones(3, dtype=np.float32)}, folder / "mtp.safetensors")
-    opened = open_checkpoint(placed(tmp_path / "models"), fetcher, indexed=indexed)
-    assert set(opened.tensors()) == {"a.weight", "b.weight", "c.weight"}
-    assert opened.notes == []
+    folder = make_sharded(tmp_path / "models/zoo/m")
+    (folder / SHARDS["b.weight"]).unlink()
+    with pytest.raises(PartsMissing, match="model-00002-of-00002"):
+        open_checkpoint(placed(tmp_path / "models"), fetcher, indexed=indexed)
+
+
+def _numbers(found: Mapping[str, TensorSpec]) -> dict[str, str]:
+    return {name: spec.file[6:11] for name, spec in found.items()}
 
 
 @pytest.mark.parametrize("indexed", [True, False])
@@ -306,14 +354,29 @@ def test_a_tensor_in_two_shards_is_taken_where_the_index_says(
     indexed: bool, tmp_path: Path, fetcher: Fetcher, placed: Places
 ) -> None:
     folder = make_sharded(tmp_path / "models/zoo/m")
+    first, second = SHARDS.values()
     again = {"b.weight": np.ones(4, np.float32), "a.weight": np.zeros((2, 3), np.float32)}
-    save_file(again, folder / "model-00002-of-00002.safetensors")
-    opened = open_checkpoint(placed(tmp_path / "models"), fetcher, indexed=indexed)
-    found = opened.tensors()
-    assert {name: spec.file[6:11] for name, spec in found.items()} == {
-        "a.weight": "00001",
-        "b.weight": "00002",
-    }
+    save_file(again, folder / second)
+    place = placed(tmp_path / "models")
+    opened = open_checkpoint(place, fetcher, indexed=indexed)
+    both = {"a.weight": "00001", "b.weight": "00002"}
+    assert _numbers(opened.tensors()) == both
+    for asked in ((first, second), (second, first)):
+        opened = open_checkpoint(place, fetcher, indexed=indexed)
+        assert _numbers(opened.tensors_in(asked)) == both
+    opened = open_checkpoint(place, fetcher, indexed=indexed)
+    alone = {"b.weight": "00002"} if indexed else {"a.weight": "00002", "b.weight": "00002"}
+    assert _numbers(opened.tensors_in([second])) == alone  # no index tells of the other file
+
+
+def test_a_tensor_that_is_not_where_the_index_says_is_taken_where_it_is(
+    tmp_path: Path, fetcher: Fetcher
+) -> None:
+    first, second = SHARDS.values()
+    folder = make_sharded(tmp_path / "m", weight_map={**SHARDS, "c.weight": first})
+    save_file({"b.weight": np.ones(4, np.float32), **C}, folder / second)
+    opened = open_local(folder, fetcher)
+    assert _numbers(opened.tensors_in([second])) == {"b.weight": "00002", "c.weight": "00002"}
 
 
 def test_shards_that_number_themselves_need_no_index(

@@ -139,15 +139,27 @@ def test_a_single_file_comes_before_shards_of_its_name() -> None:
     [
         (shards("model", 3), True),
         (shards("model", 1), True),
-        ([*shards("model", 3), "consolidated.safetensors"], True),
-        ([*shards("model", 3), *shards("pytorch_model", 2, "bin"), "original/w.safetensors"], True),
+        ([*shards("model", 3), *shards("pytorch_model", 2, "bin"), "original/w.pth"], True),
+        ([*shards("model", 3), "mtp.safetensors.index.json", "training_args.bin"], True),
         (shards("model", 3)[:2], False),
         (shards("model", 3)[1:], False),
         (["model.safetensors"], False),
         ([*shards("model", 3), "mtp.safetensors"], False),
+        ([*shards("model", 3), "consolidated.safetensors"], False),
+        ([*shards("model", 3), "original/w.safetensors"], False),
+        ([*shards("model", 3), *shards("mtp", 1), "mtp.safetensors.index.json"], False),
         ([*shards("model", 3), *shards("model", 2)], False),
         ([], False),
     ],
 )
 def test_names_tell_which_files_are_the_model(paths: list[str], counted: bool) -> None:
-    assert choose(*paths, "model.safetensors.index.json", focus="").counted == counted
+    assert choose(*paths, "model.safetensors.index.json").counted == counted
+
+
+def test_an_index_names_nothing_outside_its_folder() -> None:
+    parts = [f"transformer/{path}" for path in shards("model", 3)]
+    index, pipeline = "transformer/model.safetensors.index.json", "model_index.json"
+    found = choose(*parts, index, "vae/model.safetensors", pipeline)
+    assert found.weights.index == index and found.components == ("vae",) and found.counted
+    found = choose(*parts, index, "transformer/extra/model.safetensors", pipeline)
+    assert not found.counted

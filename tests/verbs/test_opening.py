@@ -118,17 +118,30 @@ def test_all_verbs_read_what_is_there_of_what_an_index_names(demo: Path, tmp_pat
         assert [note for note in document.notes if "lm_head.weight" in note]
 
 
-def test_all_verbs_refuse_a_model_without_files_that_its_index_names(
+def test_all_verbs_note_a_file_that_an_index_names_beside_complete_numbers(
     demo: Path, tmp_path: Path
 ) -> None:
     base = demo / "zoo/base-b"
     model = _indexed_with(base, tmp_path / "m", extra="extra.safetensors")
+    documents = (
+        kinprint.inspect(model).document,
+        kinprint.compare(base, model).document,
+        kinprint.diff(base, model).document,
+    )
+    for document in documents:
+        assert [note for note in document.notes if "extra.safetensors" in note]
+
+
+def test_all_verbs_refuse_a_model_without_numbered_files(demo: Path, tmp_path: Path) -> None:
+    base = demo / "zoo/base-b"
+    model = shutil.copytree(base, tmp_path / "m")
+    (model / "model-00002-of-00003.safetensors").unlink()
     for ask in (
         lambda: kinprint.inspect(model),
         lambda: kinprint.compare(base, model),
         lambda: kinprint.diff(base, model),
     ):
-        with pytest.raises(kinprint.PartsMissing, match=r"extra\.safetensors"):
+        with pytest.raises(kinprint.PartsMissing, match="model-00002-of-00003"):
             ask()
 
 

@@ -39,7 +39,7 @@ from kinprint.reader.formats.shard_index import (
 from kinprint.reader.jsonfile import parse_object
 from kinprint.reader.origins import LABEL, UNKNOWN, Origin, origins
 from kinprint.reader.plan import FilePlan, slice_bytes
-from kinprint.reader.weights import Choice, choose_weights
+from kinprint.reader.weights import Choice, are_numbered, choose_weights
 from kinprint.records import ByteRange, FileEntry, Header, ModelRef, Slice, TensorSpec
 from kinprint.source import Source
 from kinprint.source.local import read_local
@@ -57,10 +57,10 @@ class Checkpoint:
         """Open what `source` holds; without `indexed` no index that can be done without.
 
         Which files are the model does not depend on that: shards that number themselves from the
-        first to the last are, and of any others those that the index names. The index of a large
-        mixture of experts is longer than the headers of the few shards that a quick look needs.
-        One on this machine costs nothing, and files are held against it. `focus` is a file or
-        folder to open instead of the one that was asked for.
+        first to the last are, where an index could name no other weight file; elsewhere the index
+        says, and is read. The index of a large mixture of experts is longer than the headers of the
+        few shards that a quick look needs. One on this machine costs nothing, and files are held
+        against it. `focus` is a file or folder to open instead of the one that was asked for.
         """
         self.source = source
         self.fetcher = fetcher
@@ -103,11 +103,7 @@ class Checkpoint:
     def tensors(self, names: Iterable[str] | None = None) -> dict[str, TensorSpec]:
         """Where tensors lie: all of them, or those named."""
         if names is None:
-            self.load_headers(self.shards)
-            headers = [self._headers[shard] for shard in self.shards]
-            found = {spec.name: spec for header in headers for spec in header.tensors}
-            once = len(found) == sum(len(header.tensors) for header in headers)
-            return found if once else self._at_home()
+            return self.tensors_in(self.shards)
         if self.index is None:
             everything = self.tensors()
             return {name: self._need(everything, name) for name in names}
@@ -122,31 +118,39 @@ class Checkpoint:
                 raise TensorMissing(tensor=name, file=shard, promised=self.index.path)
         return {name: by_shard[shard][name] for name, shard in wanted.items()}
 
-    def _at_home(self) -> dict[str, TensorSpec]:
-        """All tensors where several shards have one of a name: it is taken where the index says."""
-        found: dict[str, TensorSpec] = {}
+    def tensors_in(self, shards: Sequence[str]) -> dict[str, TensorSpec]:
+        """Where the tensors of some weight files lie; the other files are left alone.
+
+        A tensor that several files have is that of the file which the index names. Where no index
+        was read, copies in files that are left alone are not known.
+        """
+        self.load_headers(shards)
+        specs = [spec for shard in shards for spec in self._headers[shard].tensors]
+        found = {spec.name: spec for spec in specs}
+        once = len(found) == len(specs)
+        if once and (self.index is None or len(shards) == len(self.shards)):
+            return found
+        return self._at_home(specs)
+
+    def _at_home(self, specs: Sequence[TensorSpec]) -> dict[str, TensorSpec]:
+        """Tensors by name, less the copies of what the index names in another file that has it."""
         index = self.index or self._fetch_index()
         home = {} if index is None else index.weight_map
-        for shard in self.shards:
-            for spec in self._headers[shard].tensors:
-                if home.get(spec.name, shard) != shard:
-                    continue
-                if spec.name in found:
-                    also = found[spec.name].file
-                    cause = text.message("cause.weights.twice", tensor=spec.name, file=also)
-                    raise BadHeader(file=shard, cause=cause)
-                found[spec.name] = spec
+        named = {home.get(spec.name) for spec in specs}
+        homes = [shard for shard in self.shards if shard in named]
+        self.load_headers(homes)
+        held = {shard: {spec.name for spec in self._headers[shard].tensors} for shard in homes}
+        found: dict[str, TensorSpec] = {}
+        for spec in specs:
+            shard = home.get(spec.name, spec.file)
+            if shard != spec.file and spec.name in held.get(shard, ()):
+                continue
+            if spec.name in found:
+                also = found[spec.name].file
+                cause = text.message("cause.weights.twice", tensor=spec.name, file=also)
+                raise BadHeader(file=spec.file, cause=cause)
+            found[spec.name] = spec
         return found
-
-    def tensors_in(self, shards: Sequence[str]) -> dict[str, TensorSpec]:
-        """Where the tensors of some weight files lie; the other files are left alone."""
-        self.load_headers(shards)
-        return {
-            spec.name: spec
-            for shard in shards
-            for spec in self._headers[shard].tensors
-            if self.index is None or self.index.weight_map.get(spec.name, shard) == shard
-        }
 
     @property
     def complete(self) -> bool:
@@ -318,22 +322,27 @@ class Checkpoint:
         for shard, entry in zip(unlisted, side_by_side(self.source.find, unlisted), strict=True):
             if entry is not None:
                 self.files[shard] = entry
-        absent = [shard for shard in named if shard not in self.files]
+        known = weights.shards if self.choice.counted else self.files
+        absent = [shard for shard in named if shard not in known]
+        there = tuple(sorted(shard for shard in named if shard in known))
+        shards = weights.shards or there
         if absent:
             first, more = absent[0], len(absent) - 1
             key = "cause.weights.missing-several" if more else "cause.weights.missing-file"
             missing = text.message(key, first=first, more=more)
-            raise PartsMissing(name=self.ref.name, missing=missing)
+            if not are_numbered(shards):
+                raise PartsMissing(name=self.ref.name, missing=missing)
+            self.notes.append(text.message("note.files-absent", missing=missing))
         beside = len(set(weights.shards) - set(named))
-        if self.choice.counted:
-            read = weights.shards if self.index is None else {*weights.shards, *named}
-            if beside:  # what does not name all of them is nothing to look tensors up in
-                self.notes.append(text.message("note.files-beyond-index", files=beside))
-                self.index = None
-            return tuple(sorted(read))
+        if not absent and not self.choice.counted:
+            if beside:
+                self.notes.append(text.message("note.files-outside-index", files=beside))
+            return there
         if beside:
-            self.notes.append(text.message("note.files-outside-index", files=beside))
-        return tuple(sorted(named))
+            self.notes.append(text.message("note.files-beyond-index", files=beside))
+        if beside or absent:  # what does not name these files is nothing to look tensors up in
+            self.index = None
+        return shards
 
     def _complete(self, shards: tuple[str, ...]) -> tuple[str, ...]:
         """Shards that number themselves must all be there, unless one was pointed at."""

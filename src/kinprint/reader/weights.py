@@ -58,7 +58,7 @@ class Choice(Struct, frozen=True):
 
     `components` are folders of a pipeline that hold models of their own beside the chosen one.
     `counted` is whether the names of the chosen files say that they are the model: numbers 1 to N
-    of N, and in their folder nothing else that their index could name.
+    of N, and no other weight file that their index could name, beside them or in a folder below.
     """
 
     weights: WeightSet
@@ -116,23 +116,20 @@ def _choose(
 def _beside(chosen: WeightSet, sets: Sequence[WeightSet], *components: str) -> Choice:
     """The choice of one of several sets."""
     others = tuple(item for item in sets if item is not chosen)
+    reach = posixpath.join(chosen.folder, "")  # an index names nothing outside its folder
     alone = not any(
-        item.kind is chosen.kind and item.folder == chosen.folder and _may_be_named(item)
+        item.kind is chosen.kind and path.startswith(reach)
         for item in others
+        for path in item.shards
     )
-    return Choice(chosen, others, components, alone and _are_numbered(chosen.shards))
+    return Choice(chosen, others, components, alone and are_numbered(chosen.shards))
 
 
-def _are_numbered(shards: Sequence[str]) -> bool:
+def are_numbered(shards: Sequence[str]) -> bool:
     """Whether files have the numbers 1 to N of N."""
     found = [_SHARD.match(posixpath.splitext(path)[0]) for path in shards]
     numbers = [(int(one["number"]), int(one["count"])) for one in found if one is not None]
     return bool(shards) and sorted(numbers) == [(at + 1, len(shards)) for at in range(len(shards))]
-
-
-def _may_be_named(item: WeightSet) -> bool:
-    """Whether an index beside a set could name its files: not the whole model once more."""
-    return item.index is None and not item.stem.startswith("consolidated")
 
 
 def _main_component(ranked: Sequence[WeightSet], folders: Sequence[str]) -> Choice:

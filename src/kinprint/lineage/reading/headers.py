@@ -53,9 +53,10 @@ def open_with_few_headers(
 def _needs_some_headers(checkpoint: Checkpoint, level: LevelPlan) -> bool:
     """Whether a model has so many shards that only some of their headers are read.
 
-    Not of one that is read whole: what is found must not depend on how it was cut into files.
+    Not of one that is read whole: what is found must not depend on how it was cut into files. An
+    index that says which files are the model is no reason to read them all.
     """
-    whole = may_be_adapter(checkpoint) or checkpoint.index is not None
+    whole = may_be_adapter(checkpoint) or (level.index and checkpoint.index is not None)
     length = sum(checkpoint.files[shard].size for shard in checkpoint.shards)
     whole = whole or bool(checkpoint.components) or length <= (level.limit() or level.whole)
     return not whole and len(checkpoint.shards) > level.layers and _depth(checkpoint) is not None
