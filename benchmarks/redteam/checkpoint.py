@@ -28,6 +28,7 @@ _CODES = {
     "int32": "I32",
     "int64": "I64",
     "uint8": "U8",
+    "uint64": "U64",
     "bool": "BOOL",
 }
 

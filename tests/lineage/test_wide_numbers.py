@@ -85,11 +85,25 @@ def test_numbers_beyond_single_precision_are_not_equal(model: Checkpoint, tmp_pa
     assert kinprint.diff(a, b).document.tensors[-1].broken == vast[0].size
 
 
-def test_whole_numbers_that_differ_are_not_equal(model: Checkpoint, tmp_path: Path) -> None:
-    table = np.random.default_rng(0).integers(2**40, 2**41, (64, 64))
-    a, b = (model.changed({TABLE: table + more}).write(tmp_path / f"{more}") for more in range(2))
-    changes = [one for one in kinprint.diff(a, b).document.tensors if one.changed]
-    assert [one.b for one in changes if one.changed and one.changed.value] == [TABLE]
+@pytest.mark.parametrize("sample", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "step"), [(np.int64, 2**20), (np.int64, 2**40), (np.uint64, 2**40)]
+)
+def test_whole_numbers_that_differ_are_not_equal(
+    model: Checkpoint, tmp_path: Path, kind: type, step: int, sample: bool
+) -> None:
+    """Those of more digits than double precision has, too."""
+    table = np.random.default_rng(0).integers(2**20, 2**21, (64, 64)) * step
+    a, b = (
+        model.changed({TABLE: (table + more).astype(kind)}).write(tmp_path / f"{more}")
+        for more in range(2)
+    )
+    found = kinprint.diff(a, b, sample=sample)
+    changes = [one for one in found.document.tensors if one.changed and one.changed.value]
+    assert [(one.b, one.changed and one.changed.value, one.largest) for one in changes] == [
+        (TABLE, 1.0, 1.0)
+    ]
+    assert "hold the same numbers" not in found.summary
 
 
 @pytest.mark.parametrize("name", ["freqs_cis", TABLE, QUERY])

@@ -8,9 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinprint.measure.change import FOLDED, ChangeSums, change_sums
+from kinprint.measure.change import FOLDED, ChangeSums, change_sums, unfolded_sums
 
 KINDS = (np.float32, np.float16, ml_dtypes.bfloat16)
+WHOLE = (np.int32, np.uint32, np.int64, np.uint64)
+EDGES = [
+    sign * 2**bits + more for sign in (-1, 1) for bits in (0, 31, 53, 63) for more in (-1, 0, 1)
+]
 
 
 def _pair(rows: int, columns: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -80,6 +84,21 @@ def test_equal_bits_are_equal_and_zeros_are_counted() -> None:
     assert (sums.numbers, sums.equal, sums.broken) == (5, 2, 1)
     assert (sums.zeroed, sums.filled) == (1, 1)
     assert np.isfinite(sums.relative)
+
+
+@given(st.data(), st.sampled_from(WHOLE), st.sampled_from(WHOLE))
+def test_whole_numbers_are_compared_with_all_of_their_digits(
+    data: st.DataObject, before: type, after: type
+) -> None:
+    def drawn(kind: type) -> np.ndarray:
+        known = [one for one in EDGES if np.iinfo(kind).min <= one <= np.iinfo(kind).max]
+        return np.array([data.draw(st.lists(st.sampled_from(known), min_size=4, max_size=4))], kind)
+
+    a, b = drawn(before), drawn(after)
+    changes = [int(to) - int(one) for one, to in zip(a[0], b[0], strict=True)]
+    for found in (change_sums(a, b, a.shape), unfolded_sums(a, b)):
+        assert found.equal == changes.count(0)
+        assert found.largest == float(max(map(abs, changes)))
 
 
 def test_nothing_before_is_an_infinite_change() -> None:

@@ -29,7 +29,7 @@ from kinprint.measure.multiples import row_factors
 from kinprint.measure.rounding import coarser, equality, grid_of_one
 from kinprint.model.model import Model, wants_of
 from kinprint.model.places import Place
-from kinprint.reader.decode import Array, as_float32
+from kinprint.reader.decode import Array, as_float32, is_single
 from kinprint.reader.fetch import Want, joined_wants
 from kinprint.records import SINGLE, Cost, Side, TensorStatus
 from kinprint.text import Message, message
@@ -175,7 +175,7 @@ def _block(
     else:
         x = _picked(a, pair.a, pair, Match.of_a)
         y = _picked(b, pair.b, pair, Match.of_b)
-    x, y = as_floats(x), as_floats(y)
+    x, y = summable(x), summable(y)
     sums = change_sums(x, y, pair.matched, extent.rows.start, extent.columns.start)
     ahead.handled(x.nbytes + y.nbytes)
     if not first or sums.equal == sums.numbers:
@@ -210,16 +210,13 @@ def _factors(x: Array, y: Array) -> tuple[tuple[float, ...], tuple[float, ...]]:
     return rows, columns
 
 
-def as_floats(array: Array) -> Array:
+def summable(array: Array) -> Array:
     """Numbers of a type that arithmetic knows, and that has all of them."""
-    if array.dtype.name in _KNOWN:
-        return array
-    wide = array.dtype.kind in "iu" and array.dtype.itemsize > _SHORT
-    return array.astype(np.float64) if wide else as_float32(array)
+    return array if array.dtype.name in _KNOWN else as_float32(array)
 
 
-_KNOWN = ("bfloat16", "float16", "float32", "float64")
-_SHORT = 2  # bytes of whole numbers that single precision has all of
+_WIDE = ("float64", "int32", "uint32", "int64", "uint64")  # with numbers that float32 has not
+_KNOWN = ("bfloat16", "float16", "float32", *_WIDE)
 
 
 def _picked(
@@ -238,19 +235,14 @@ def rounding_of(pair: TensorPair, x: Array, y: Array) -> Rounding | None:
     """Whether one tensor holds the numbers of the other, rounded, as some rows of both tell."""
     assert pair.a is not None and pair.b is not None
     found = equality(as_float32(x), as_float32(y))
-    if found.equal and _is_single(x) != _is_single(y):
-        return Rounding(SINGLE, Side.B if _is_single(y) else Side.A, exact=True)
+    if found.equal and is_single(x) != is_single(y):
+        return Rounding(SINGLE, Side.B if is_single(y) else Side.A, exact=True)
     if found.bits is None:
         return None
     place = coarser(as_float32(x), as_float32(y))
     if place is None:
         place = int(len(np.unique(y)) <= len(np.unique(x)))
     return Rounding(found.bits, Side.B if place else Side.A, found.exact)
-
-
-def _is_single(array: Array) -> bool:
-    """Whether single precision has all numbers of an array."""
-    return array.dtype != np.float64 or bool((array == as_float32(array)).all())
 
 
 def grid_beside(x: Array, y: Array, rounding: Rounding | None) -> int | None:

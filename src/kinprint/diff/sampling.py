@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kinprint.diff.changes import as_floats, centred_cosine, described, grid_beside, rounding_of
+from kinprint.diff.changes import centred_cosine, described, grid_beside, rounding_of, summable
 from kinprint.diff.pairing import TensorPair
 from kinprint.diff.results import Estimate, Rounding, TensorChange
 from kinprint.errors import KinprintError, attempt
@@ -158,7 +158,7 @@ def _sampled(told: TensorChange, piece: _Piece) -> TensorChange:
     assert piece.pair.matched is not None
     height, width = piece.pair.matched
     rows = len(piece.drawn.rows)
-    x, y = (as_floats(one.take_stored()).reshape(rows, width) for one in piece.readings)
+    x, y = (summable(one.take_stored()).reshape(rows, width) for one in piece.readings)
     rounding = None if np.array_equal(x, y) else rounding_of(piece.pair, x, y)
     return change_of_rows(told, x, y, rows / max(height, 1), piece.drawn.run, rounding)
 

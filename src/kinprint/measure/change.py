@@ -30,6 +30,7 @@ _SMALL, _EVERY, _FOLDS_SUMMED = 1 << 20, 8, 2  # of which all rows and columns a
 _STRIPE = 64  # rows that are summed together, one of `_EVERY` such
 _COINS = (1 << 20) - 3  # random signs, taken from another place for each block
 _SEED = 20260
+_HALF, _LOW = 16, 0xFFFF  # the last bits of a whole number, which are subtracted by themselves
 _TOLD = 16  # rows of so many numbers, or columns: of fewer chance makes right angles
 _CROSSED = 32  # rows and columns, from the middle, whose products with their change are summed
 _UNFOLDED, _UNSUMMED, _UNCROSSED = np.zeros((0, 0), np.float32), np.zeros(0), np.zeros((4, 0))
@@ -41,7 +42,8 @@ class ChangeSums(Struct, frozen=True, eq=False):
     Attributes
     ----------
     numbers : how many there are.
-    equal : how many are equal; bit by bit where both are stored in one type.
+    equal : how many are equal; bit by bit where both are stored in one type, and whole numbers with
+        all of their digits.
     broken : how many are not finite in either array, equal ones left out; they are in no sum.
     zeroed, filled : how many became zero, or were zero before and are not.
     zeros : how many are zero in both.
@@ -141,7 +143,8 @@ def change_sums(
 
     Parameters
     ----------
-    a, b : the block before and after, rows by columns, in any types of floats.
+    a, b : the block before and after, rows by columns, in any types of floats, or whole
+        numbers of 32 or 64 bits; what single precision has not is summed in double precision.
     shape : rows and columns of the whole matrix.
     first_row, first_column : where the block begins in it.
     """
@@ -158,17 +161,15 @@ def change_sums(
     row_products, column_products = (np.zeros((4, min(size, _CROSSED))) for size in shape)
     largest = 0.0
     each = max(1, _AT_ONCE // max(columns, 1))
-    alike = a.dtype == b.dtype and a.dtype.itemsize in _BITS
     work = _Buffers(each, columns, np.float64 if _is_wide(a, b) else np.float32)
     for start in range(0, rows, each):
         some_a, some_b = a[start : start + each], b[start : start + each]
         x, y, d = work.of(len(some_a))
         x[...], y[...] = some_a, some_b
-        with np.errstate(over="ignore", invalid="ignore"):
-            np.subtract(y, x, out=d)
+        _subtract(some_a, some_b, x, y, out=d)
         flat = x.reshape(-1), y.reshape(-1), d.reshape(-1)
         some = _sums(flat[0], flat[2])
-        equal = _bits(some_a) == _bits(some_b) if alike else x == y
+        equal = _equal(some_a, some_b, x, y)
         same = int(np.count_nonzero(equal))
         broken = bad = 0
         if not np.isfinite(some).all():
@@ -220,10 +221,9 @@ def unfolded_sums(a: Array, b: Array) -> ChangeSums:
     """Sums over some rows of a matrix without its folded forms: a few rows have no directions."""
     kind = np.float64 if _is_wide(a, b) else np.float32
     x, y = a.astype(kind), b.astype(kind)
-    with np.errstate(over="ignore", invalid="ignore"):
-        d = y - x
-    alike = a.dtype == b.dtype and a.dtype.itemsize in _BITS
-    equal = _bits(a) == _bits(b) if alike else x == y
+    d = np.empty_like(x)
+    _subtract(a, b, x, y, out=d)
+    equal = _equal(a, b, x, y)
     some, broken, bad = _sums(x.reshape(-1), d.reshape(-1)), 0, 0
     if not np.isfinite(some).all():
         equal = equal | (np.isnan(x) & np.isnan(y))
@@ -258,14 +258,13 @@ def _card_sums(
     from kinprint.measure.change_on_card import card_sums
 
     rows, columns = a.shape
-    alike = a.dtype == b.dtype and a.dtype.itemsize in _BITS
     here = uploaded(a), uploaded(b)
     x, y = (one.astype(np.float32, order="C", copy=False) for one in here)
     every, some_columns = _part_of(shape)
     found = card_sums(
         x,
         y,
-        _bits(here[0]) == _bits(here[1]) if alike else x == y,
+        _equal(*here, x, y),
         (
             _on_card(_signs, shape[0], 0)[first_row : first_row + rows],
             _on_card(_signs, shape[1], 1)[first_column : first_column + columns],
@@ -361,9 +360,35 @@ def _bits(array: Array) -> Array:
     return array.view(_BITS[array.dtype.itemsize])
 
 
+def _equal(a: Array, b: Array, x: Array, y: Array) -> Array:
+    """Which numbers of two arrays are equal; `x` and `y` are the same numbers as floats."""
+    if a.dtype == b.dtype and a.dtype.itemsize in _BITS:
+        return _bits(a) == _bits(b)
+    return a == b if _are_whole(a, b) else x == y
+
+
+def _subtract(a: Array, b: Array, x: Array, y: Array, out: Array) -> None:
+    """The change of numbers, from `x` to `y` as floats.
+
+    Floats have not all digits of long whole numbers, so that halves of these are subtracted.
+    """
+    if _are_whole(a, b):
+        high = (b >> _HALF).astype(np.float64) - (a >> _HALF)
+        low = (b & _LOW).astype(np.float64) - (a & _LOW)
+        out[...] = high * (_LOW + 1) + low
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.subtract(y, x, out=out)
+
+
+def _are_whole(a: Array, b: Array) -> bool:
+    """Whether two arrays are of types of whole numbers."""
+    return a.dtype.kind in "iu" and b.dtype.kind in "iu"
+
+
 def _is_wide(a: Array, b: Array) -> bool:
-    """Whether one of two arrays has numbers that single precision has not."""
-    return np.dtype(np.float64) in (a.dtype, b.dtype)
+    """Whether one of two arrays is of a type with numbers that single precision has not."""
+    return any(np.result_type(one.dtype, np.float32) == np.float64 for one in (a, b))
 
 
 def _mend(x: Array, y: Array, d: Array, equal: NDArray[np.bool_]) -> tuple[int, int]:

@@ -50,7 +50,7 @@ from kinprint.model.tokens import (
     vocabulary_of_gguf,
 )
 from kinprint.reader.checkpoint import Checkpoint
-from kinprint.reader.decode import Array
+from kinprint.reader.decode import Array, is_single
 from kinprint.reader.fetch import Want
 from kinprint.reader.formats.registry import GGUF
 from kinprint.reader.jsonfile import parse_object
@@ -109,10 +109,7 @@ class Reading(Struct, frozen=True):
         if self.piece is None or self.place.weight.spec.dtype not in _WIDE:
             return None
         stored = self.piece.assemble(self.checkpoint.read_there(self.slices, as_stored=True))
-        with np.errstate(over="ignore", invalid="ignore"):
-            again = stored.astype(np.float32).astype(stored.dtype)
-        same = np.array_equal(again, stored, equal_nan=stored.dtype == np.float64)
-        return None if same else stored
+        return None if is_single(stored) else stored
 
     def parts(self) -> Iterator[tuple[Checkpoint, tuple[Slice, ...]]]:
         """Everything to read, checkpoint by checkpoint."""

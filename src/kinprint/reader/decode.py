@@ -129,6 +129,13 @@ def as_float32(array: Array, file: str = "the model") -> NDArray[np.float32]:
         return array.astype(np.float32)
 
 
+def is_single(array: Array) -> bool:
+    """Whether single precision has all numbers of an array."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        again = as_float32(array).astype(array.dtype)
+    return np.array_equal(again, array, equal_nan=True)
+
+
 def _unpack_nibbles(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
     out = np.empty((codes.size, 2), np.uint8)
     np.bitwise_and(codes, 0x0F, out=out[:, 0])
