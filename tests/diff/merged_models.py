@@ -67,7 +67,7 @@ class Family(Struct, frozen=True):
     first: Tensors
     second: Tensors
 
-    def write(self, name: str, tensors: Mapping[str, Floats], layers: int = LAYERS) -> Path:
+    def write(self, name: str, tensors: Mapping[str, Any], layers: int = LAYERS) -> Path:
         model = Checkpoint(dict(tensors), config(layers), dtype=ml_dtypes.bfloat16)
         return model.write(self.folder / name)
 

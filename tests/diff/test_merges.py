@@ -38,6 +38,7 @@ from tests.diff.merged_models import (
 )
 
 F32 = Precision.FLOAT32
+TABLE = "model.layers.0.extra"
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +82,29 @@ def test_a_linear_average_is_told_with_its_weights(family: Family) -> None:
     told = yaml.safe_load(found.recipe.yaml)
     assert told["merge_method"] == "linear" and told["dtype"] == "bfloat16"
     assert [one["parameters"]["weight"] for one in told["models"]] == [0.3, 0.7]
+
+
+@pytest.mark.parametrize("sample", [False, True])
+def test_a_copy_has_all_digits_that_numbers_are_stored_with(family: Family, sample: bool) -> None:
+    """Single precision would make these doubles equal, and whole numbers too."""
+    draws = np.random.default_rng(0)
+
+    def doubles() -> dict[str, Any]:
+        first = family.first.items()
+        return {key: one * (1 + 1e-9 * draws.standard_normal(one.shape)) for key, one in first}
+
+    double, table = doubles(), draws.integers(2**40, 2**41, (64, 64))
+    cast = {key: one.astype(np.float32) for key, one in double.items()}
+    family.write("doubles", double | {TABLE: table})
+    parents = [family.folder / name for name in ("doubles", "stranger")]
+    for name, tensors, outcome, rounds in (
+        ("equal-doubles", double | {TABLE: table}, MergeOutcome.COPY, False),
+        ("other-doubles", doubles() | {TABLE: table}, MergeOutcome.UNDECIDED, False),
+        ("other-table", double | {TABLE: table + 1}, MergeOutcome.UNDECIDED, False),
+        ("cast-doubles", cast | {TABLE: table}, MergeOutcome.COPY, True),
+    ):
+        found = kinprint.unmerge(family.write(name, tensors), parents, sample=sample)
+        assert (found.outcome, found.document.rounded) == (outcome, rounds), name
 
 
 def test_older_arithmetic_that_rounds_every_step_is_known(family: Family) -> None:

@@ -14,11 +14,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kinprint import text
-from kinprint.diff.blocks import blocks, extents, matrix_shape, reading_of
+from kinprint.diff.blocks import blocks, extents, matrix_shape, reading_of, stored_block
 from kinprint.measure.merging import Precision
 from kinprint.model.model import Floats, Model, Rows, wants_of
 from kinprint.model.places import Address, Place
-from kinprint.reader.decode import as_float32
+from kinprint.reader.decode import Array, as_float32, widen
 from kinprint.reader.fetch import Want
 from kinprint.records import MergeStatus
 
@@ -129,21 +129,28 @@ def tensor_blocks(
     child: Model, sources: Sequence[Model], tensor: Tensor, columns: Sequence[int]
 ) -> Iterator[tuple[Floats, list[Floats]]]:
     """Numbers of a tensor, flat, and of some sources at the same places, block by block."""
+    for own, others in stored_blocks(child, sources, tensor, columns):
+        yield as_float32(own), [as_float32(one) for one in others]
+
+
+def stored_blocks(
+    child: Model, sources: Sequence[Model], tensor: Tensor, columns: Sequence[int]
+) -> Iterator[tuple[Array, list[Array]]]:
+    """The same with all digits that numbers are stored with: single precision makes some equal."""
     for at, part in enumerate(tensor.parts):
-        beside: list[tuple[Model, Place]] = []
+        together = [(child, part)]
         for column in columns:
             places = tensor.counterparts[column]
             assert places is not None
-            beside.append((sources[column], places[at]))
+            together.append((sources[column], places[at]))
         if tensor.rows:
-            readings = (
-                model.reading(place, tensor.rows[at]) for model, place in [(child, part), *beside]
-            )
-            own, *others = (np.ravel(as_float32(one.take_stored())) for one in readings)
+            readings = (model.reading(place, tensor.rows[at]) for model, place in together)
+            own, *others = (np.ravel(widen(one.take_stored())) for one in readings)
             yield own, others
             continue
-        for own, *others in blocks([(child, part), *beside], numbers=NUMBERS):
-            yield own.ravel(), [one.ravel() for one in others]
+        for extent in extents([place for _, place in together], NUMBERS):
+            own, *others = (np.ravel(widen(stored_block(*one, extent))) for one in together)
+            yield own, others
 
 
 def wants(child: Model, sources: Sequence[Model], tensors: Sequence[Tensor]) -> list[Want]:

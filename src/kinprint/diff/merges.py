@@ -19,7 +19,7 @@ from kinprint import text
 from kinprint.diff.merge_family import Family
 from kinprint.diff.merge_recipe import passthrough_yaml, recipe_yaml
 from kinprint.diff.merge_records import GroupFinding, TensorFinding, Unmerging
-from kinprint.diff.merge_tensors import Tensor, precision_of, tensor_blocks
+from kinprint.diff.merge_tensors import Tensor, precision_of, stored_blocks, tensor_blocks
 from kinprint.diff.passthrough import Passed, passed_through
 from kinprint.errors import KinprintError
 from kinprint.measure.dropping import dropped_sums, random_sums, trimmed_sums, with_scales
@@ -41,6 +41,7 @@ from kinprint.measure.merging import Precision, rounded, task_vectors
 from kinprint.measure.mixtures import Mixture, Products, dependent_columns, mixture_of
 from kinprint.measure.recipes import Facts, Recipe, Settings, agreeing
 from kinprint.model.model import Floats
+from kinprint.reader.decode import as_float32
 from kinprint.records import (
     MergeDoubt,
     MergeMethod,
@@ -61,7 +62,8 @@ _PROVABLE = 0.99  # of the numbers must be in a format that a recipe can be held
 class _Measured(Struct):
     """What the first pass found of a tensor.
 
-    `equal` counts by source the numbers that are the child's after rounding, `exact` before it.
+    `equal` counts by source the numbers that are the child's after rounding to a format that merges
+    are written in, `exact` those that are as they are stored.
     """
 
     tensor: Tensor
@@ -166,16 +168,18 @@ def _measure(family: Family, tensor: Tensor) -> _Measured | TensorFinding:
     each = max(_LEAST, _SAMPLED // len(family.tensors))
     step = max(1, tensor.read // each)
     kept: list[list[Floats]] = [[] for _ in range(len(columns) + 1)]
-    stored = tensor.precision or Precision.FLOAT32
+    precision = tensor.precision
     try:
-        for child, sources in tensor_blocks(family.child, family.sources, tensor, columns):
+        for stored, others in stored_blocks(family.child, family.sources, tensor, columns):
+            child, *sources = map(as_float32, (stored, *others))
             if not all(bool(np.isfinite(one).all()) for one in (child, *sources)):
                 reason = text.message("unmerge.reason.not-finite")
                 return replace(own, status=MergeStatus.NOT_FINITE, reason=reason)
             products.add(sources, child)
-            for at, source in zip(columns, sources, strict=True):
-                equal[at] += int((rounded(source, stored) == child).sum())
-                exact[at] += int((source == child).sum())
+            for at, source, other in zip(columns, sources, others, strict=True):
+                exact[at] += int((other == stored).sum())
+                if precision is not None:
+                    equal[at] += int((rounded(source, precision) == child).sum())
             for some, one in zip(kept, (child, *sources), strict=True):
                 some.append(one[::step].copy())
     except KinprintError as error:
