@@ -18,7 +18,17 @@ from kinprint.lineage.results import Settings
 from kinprint.mirror import MirrorServer
 from kinprint.reader.cache import Cache
 from kinprint.reader.fetch import Fetcher
-from kinprint.records import Component, Level, PartState, Reason, Relation, Verdict, VerdictReason
+from kinprint.records import (
+    SINGLE,
+    Component,
+    Level,
+    PartState,
+    Reason,
+    Relation,
+    Verdict,
+    VerdictReason,
+)
+from kinprint.report.statements import headline
 from tests.lineage.stored_models import LLAMA, Array, llama, stored
 
 NET = LLAMA | {"model_type": "net", "architectures": []}
@@ -58,6 +68,29 @@ def test_a_cast_under_other_names_is_found(tmp_path: Path, kind: Any, state: Par
     found = verdict(tmp_path, MODEL, renamed(cast))
     assert found.relation is Relation.SAME_WEIGHTS
     assert {one.state for one in found.parts} == {state}
+
+
+def doubled(seed: int) -> dict[str, Array]:
+    """The model in double precision, changed by less than single precision shows."""
+    draws = np.random.default_rng(seed)
+    return {
+        name: one * (1 + 1e-9 * draws.standard_normal(one.shape)) for name, one in MODEL.items()
+    }
+
+
+def test_doubles_under_other_names_are_the_same_to_single_precision(tmp_path: Path) -> None:
+    """Names make the claim no stronger; a copy in double precision is equal."""
+    first, second = doubled(0), doubled(1)
+    found = verdict(tmp_path / "named", first, renamed(second))
+    assert found.relation is Relation.SAME_WEIGHTS
+    assert {(one.state, one.bits) for one in found.parts} == {(PartState.ROUNDED, SINGLE)}
+    assert "to single precision" in str(headline(found, ("A", "B")))
+    unnamed = verdict(tmp_path / "unnamed", renamed(first), renamed(second, "x"))
+    assert VerdictReason.SAME_AFTER_ROUNDING in unnamed.reasons
+    assert "after rounding" in str(headline(unnamed, ("A", "B")))
+    copy = verdict(tmp_path / "copy", first, renamed(first))
+    assert {one.state for one in copy.parts} == {PartState.EQUAL}
+    assert copy.reasons == (VerdictReason.SAME_CONTENTS,)
 
 
 def test_a_table_does_not_make_a_model_of_other_layers_derived(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from kinprint.lineage.kind import HALF, amount_of
 from kinprint.lineage.parts.equality import INFORMATION
 from kinprint.lineage.parts.findings import order
+from kinprint.lineage.reading.assembly import sha256_of
 from kinprint.lineage.reading.deciding import part_sizes
 from kinprint.lineage.reading.tower import towers_of
 from kinprint.measure.computed import computed, right_angled
@@ -31,8 +32,10 @@ from kinprint.model.model import Model
 from kinprint.model.opening import open_model
 from kinprint.model.places import Weight
 from kinprint.model.quantised import float_rows, needed
+from kinprint.reader.decode import Array, as_float32, is_single
 from kinprint.reader.plan import plan_file
 from kinprint.records import (
+    SINGLE,
     Amount,
     Component,
     Part,
@@ -58,11 +61,15 @@ Places = Callable[[tuple[int, ...]], tuple[int, ...]]
 
 
 class _Tensor(Struct, frozen=True):
-    """A tensor of a model: its name, its shape, and the rows that were read of it."""
+    """A tensor of a model: its name, its shape, and the rows that were read of it.
+
+    `rounded` is the digest of what is stored of them where single precision has not all of it.
+    """
 
     name: str
     shape: tuple[int, ...]
     rows: Floats
+    rounded: str
 
     @property
     def varies(self) -> bool:
@@ -101,6 +108,11 @@ class _Contents(Struct, frozen=True):
     def complete(self) -> bool:
         """Whether all of them are in the other model."""
         return all(name in self.same or name in self.flat for name in self.tensors)
+
+    @property
+    def coarser(self) -> bool:
+        """Whether some of them are the same only after rounding."""
+        return any(one.bits is not None for one in self.same.values())
 
     @property
     def share(self) -> float:
@@ -148,16 +160,18 @@ def same_contents(a: Model, b: Model, alpha: float, most: int | None = None) -> 
         if share < amount.linked:  # the other model has more, of which no part is known here
             amount = replace(amount, linked=share, layers=None)
     relation = Relation.DERIVED if taken > HALF else Relation.PARTIAL
+    reasons = [VerdictReason.SAME_CONTENTS if parts else VerdictReason.SAME_CONTENTS_UNNAMED]
     if both[0].complete and both[1].complete:
         relation = Relation.SAME_WEIGHTS
-    reason = VerdictReason.SAME_CONTENTS if parts else VerdictReason.SAME_CONTENTS_UNNAMED
+        if both[0].coarser or both[1].coarser:
+            reasons.insert(0, VerdictReason.SAME_AFTER_ROUNDING)
     return Verdict(
         relation,
         known,
         alpha,
         parts,
         amount,
-        reasons=(reason,),
+        reasons=tuple(reasons),
     )
 
 
@@ -226,7 +240,7 @@ def _tensors(model: Model) -> list[_Tensor]:
         shape = _shape(weight)
         rows = _as_rows(weight, _places(shape), read)
         if np.isfinite(rows).all():
-            found.append(_Tensor(weight.name, shape, rows))
+            found.append(_Tensor(weight.name, shape, rows, _rounded(weight, read)))
     return found
 
 
@@ -235,12 +249,19 @@ def _rows(model: Model, weight: Weight, places: Places) -> Floats:
     return _as_rows(weight, places(_shape(weight)), list(read))
 
 
-def _as_rows(weight: Weight, places: tuple[int, ...], read: Sequence[np.ndarray]) -> Floats:
+def _as_rows(weight: Weight, places: tuple[int, ...], read: Sequence[Array]) -> Floats:
     if weight.quantised is not None:
         rows = float_rows(weight.quantised, places, read)
     else:
-        rows = np.concatenate(read).astype(np.float32)
+        rows = as_float32(np.concatenate(read))
     return rows[:, :_COLUMNS]
+
+
+def _rounded(weight: Weight, read: Sequence[Array]) -> str:
+    """The digest of what is stored, where single precision has not all of it."""
+    if weight.quantised is not None or all(map(is_single, read)):
+        return ""
+    return sha256_of(np.concatenate(read))
 
 
 def _worth_a_look(weight: Weight) -> bool:
@@ -303,8 +324,11 @@ def _found(ours: Mapping[str, _Tensor], theirs: Mapping[str, _Tensor]) -> dict[s
         best = int(alike.argmax())
         if alike[best] < _ALIKE:
             continue
-        agreement = equality(one.rows, by_shape[one.shape][best].rows)
+        other = by_shape[one.shape][best]
+        agreement = equality(one.rows, other.rows)
         if agreement.equal or (agreement.same and agreement.information >= INFORMATION):
+            if one.rounded != other.rounded:
+                agreement = replace(agreement, equal=False, bits=agreement.bits or SINGLE)
             found[one.name] = agreement
     return found
 

@@ -136,6 +136,8 @@ def headline(verdict: Verdict, titles: Sequence[str]) -> Words:
     if verdict.relation is Relation.SAME_WEIGHTS and _rounded(linked):
         coarser = any(one.bits != SINGLE for one in linked if one.state is PartState.ROUNDED)
         key += "-rounded" if coarser else "-single"
+    elif VerdictReason.SAME_AFTER_ROUNDING in verdict.reasons:  # tensors of unknown names, no parts
+        key += "-coarser"
     return text.words(key, a=a, b=b, parts=_linked_in_words(taken, verdict.parts))
 
 
