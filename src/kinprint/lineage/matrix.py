@@ -431,6 +431,7 @@ class _Battery:
         )
 
     def _with_channels(self, at: int) -> list[Side]:
+        let_go()  # digests that were looked at stay mapped, each as long as its model
         known = self._known(at)
         assert isinstance(known, _Known)
         return list(map(Side.with_channels, self._samples[at].load(), known.channels))
