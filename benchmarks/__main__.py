@@ -54,6 +54,8 @@ REMOTE = (
          ("study", "run", "layers", *MODELS, *NORMS), MODELS, 2.5, 2.5),
     Case("compare, two 100B models",
          ("compare", *MODELS), MODELS, 3.7, 2.5, answers=True),
+    Case("compare --level deep, two 100B models",
+         ("compare", *MODELS, "--level", "deep"), MODELS, 26.0, 2.5, answers=True),
     Case("inspect, 47 shards of a 100B model",
          ("inspect", MODELS[1]), MODELS[1:], 3.8, 2.5),
 )  # fmt: skip

@@ -21,9 +21,11 @@ PROJECT = SETTINGS["project"]
 USED_WHERE_INSTALLED = {"pandas", "polars"}
 
 
-def imports(tree: ast.AST, deferred: bool = False) -> Iterator[tuple[str, bool]]:
+def imports(tree: ast.AST) -> Iterator[tuple[str, bool]]:
     """Top-level names of what is imported, and whether only when a function is called."""
-    for node in ast.iter_child_nodes(tree):
+    waiting = [(tree, False)]
+    while waiting:
+        node, deferred = waiting.pop()
         match node:
             case ast.Import(names=names):
                 yield from ((one.name.partition(".")[0], deferred) for one in names)
@@ -34,9 +36,11 @@ def imports(tree: ast.AST, deferred: bool = False) -> Iterator[tuple[str, bool]]
                 args=[ast.Constant(value=str(module)), *_],
             ):
                 yield module.partition(".")[0], deferred
-        inner = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        typing_only = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        yield from imports(node, deferred or inner or typing_only)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
+                deferred = True
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+                deferred = True
+        waiting += [(child, deferred) for child in ast.iter_child_nodes(node)]
 
 
 NOT_INSTALLED = {"cupy": "cupy-cuda12x"}
