@@ -82,6 +82,18 @@ def test_what_lies_in_files_that_were_not_opened_is_not_missing(
     assert result.to_dict()["notes"] == []
 
 
+def test_a_model_that_lacks_a_file_is_not_called_identical(tmp_path: Path) -> None:
+    raw = llama(**SIZES)
+    folder = cut(tmp_path / "many", raw, 3, CONFIG)
+    named = {name: path.name for path in folder.glob("*.safetensors") for name in load_file(path)}
+    index = json.dumps({"weight_map": {**named, "x.weight": "gone.safetensors"}})
+    (folder / "model.safetensors.index.json").write_text(index)
+    whole = cut(tmp_path / "one", raw, 1, CONFIG)
+    found = kinprint.compare(folder, whole, level="deep", details=False)
+    assert found.relation is kinprint.Relation.SAME_WEIGHTS
+    assert any("gone.safetensors" in note for note in found.to_dict()["notes"])
+
+
 @pytest.mark.parametrize("level", [Level.QUICK, Level.STANDARD])
 def test_an_index_that_must_be_read_is_no_reason_to_open_all_files(
     tmp_path: Path, level: Level

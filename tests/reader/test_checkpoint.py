@@ -287,6 +287,7 @@ C = {"c.weight": np.ones(3, dtype=np.float32)}
         ("extra/mtp.safetensors", None),
         ("mtp-00001-of-00001.safetensors", "mtp.safetensors.index.json"),
         ("consolidated-mtp.safetensors", None),
+        ("vocab.safetensors", None),
     ],
 )
 def test_a_file_that_is_not_numbered_is_read_where_the_index_names_it(
@@ -309,7 +310,6 @@ def test_a_file_that_is_not_numbered_is_read_where_the_index_names_it(
     [
         ({**SHARDS, "c.weight": "mtp.safetensors"}, None),
         ({**SHARDS, "c.weight": "mtp.safetensors"}, "consolidated.safetensors"),
-        ({**SHARDS, "c.weight": "optimizer.safetensors"}, "optimizer.safetensors"),
         ({"a.weight": "model-00009-of-00009.safetensors"}, None),
     ],
 )
@@ -333,6 +333,7 @@ def test_complete_numbers_are_the_model_where_the_index_names_what_is_not_there(
     (absent,) = set(named.values()) - set(SHARDS.values())
     said = [note for note in opened.notes if note.key == "note.files-absent"]
     assert [absent in str(note) and absent in note.say("ko") for note in said] == [True] * known
+    assert opened.complete is not known  # what an absent file holds is not known
 
 
 @pytest.mark.parametrize("indexed", [True, False])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kinprint.errors import DtypeUnknown
-from kinprint.reader.decode import as_float32, decode, decode_run, widen
+from kinprint.reader.decode import as_float32, decode, decode_run, is_single, widen
 from kinprint.reader.dtypes import PLAIN
 
 Array = NDArray[Any]
@@ -245,3 +245,16 @@ def test_quantised_blocks_are_cut_to_the_count() -> None:
 @pytest.mark.parametrize(("dtype", "code"), [("F16", 0x7C01), ("BF16", 0x7F81)])
 def test_nans_that_signal_are_widened_without_a_warning(dtype: str, code: int) -> None:
     assert np.isnan(widen(decode(code.to_bytes(2, "little"), dtype, 1, "a file"))).all()
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64"])
+def test_single_precision_has_no_number_that_rounds_beyond_its_type(dtype: str) -> None:
+    about = np.iinfo(dtype)
+    had = (about.min, 0, 1 << 24, about.max // 2 + 1)
+    assert [is_single(np.array([one], dtype)) for one in had] == [True] * 4
+    not_had = (about.max, about.max - 1, (1 << 24) + 1)
+    assert [is_single(np.array([one], dtype)) for one in not_had] == [False] * 3
+
+
+def test_numbers_that_are_none_are_single() -> None:
+    assert is_single(np.array([np.nan, np.inf, 0.5])) and not is_single(np.array([0.1]))

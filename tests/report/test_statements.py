@@ -14,9 +14,10 @@ from kinprint.records import (
     Reason,
     Relation,
     Verdict,
+    VerdictReason,
 )
 from kinprint.report.parts import needed_bytes
-from kinprint.report.statements import Reading, spoken
+from kinprint.report.statements import Reading, headline, spoken
 
 TITLES = ("one", "other")
 
@@ -42,6 +43,16 @@ def test_a_headline_names_only_what_was_taken_over() -> None:
     )
     assert "embedding" in headline and "feed-forward" not in headline
     assert "is open: feed-forward (at least 33 % of it)" in what
+
+
+def test_rounding_is_in_the_headline_of_equal_weights_alone() -> None:
+    """Towers that differ make another relation of the same reasons."""
+    told = {}
+    for relation in (Relation.SAME_WEIGHTS, Relation.PARTIAL, Relation.DERIVED):
+        verdict = Verdict(relation, -99.0, 1e-6, reasons=(VerdictReason.SAME_AFTER_ROUNDING,))
+        told[relation] = headline(verdict, TITLES)["en"]
+    assert "rounding" in told.pop(Relation.SAME_WEIGHTS)
+    assert not any("rounding" in one for one in told.values())
 
 
 def test_an_equal_last_norm_does_not_speak_for_those_of_the_layers() -> None:

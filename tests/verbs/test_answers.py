@@ -291,6 +291,18 @@ def test_the_oldest_answers_go(mirror: MirrorServer, monkeypatch: pytest.MonkeyP
     assert not asked(seed=0).answered
 
 
+def test_what_cannot_be_removed_keeps_no_other_answer(
+    mirror: MirrorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kinprint.verbs.answers, "_MOST", 2)
+    folder = Answers.default().folder
+    (folder / "a folder").mkdir(parents=True)
+    os.utime(folder / "a folder", ns=(0, 0))
+    for seed in range(3):
+        asked(seed=seed)
+    assert len(list(folder.iterdir())) == 3 and not asked(seed=0).answered
+
+
 def test_clearing_does_not_mind_who_writes(mirror: MirrorServer) -> None:
     found = asked()
     answers = Answers.default()

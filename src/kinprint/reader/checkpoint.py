@@ -81,6 +81,7 @@ class Checkpoint:
         self._config_bytes = 0
         self.index: ShardIndex | None = None
         self._promised: ShardIndex | None = None  # what files are held against, if it is known
+        self._lacks_files = False
         self._open_small_files(indexed)
         self.shards: tuple[str, ...] = self._shards()
 
@@ -154,8 +155,8 @@ class Checkpoint:
 
     @property
     def complete(self) -> bool:
-        """Whether the headers of all weight files have been read."""
-        return len(self._headers) == len(self.shards)
+        """Whether the headers of all weight files have been read; no model that lacks some is."""
+        return not self._lacks_files and len(self._headers) == len(self.shards)
 
     @property
     def known_bytes(self) -> int:
@@ -323,21 +324,22 @@ class Checkpoint:
             if entry is not None:
                 self.files[shard] = entry
         known = weights.shards if self.choice.counted else self.files
-        absent = [shard for shard in named if shard not in known]
-        there = tuple(sorted(shard for shard in named if shard in known))
-        shards = weights.shards or there
+        there = {shard for shard in named if shard in known}
+        absent = [shard for shard in named if shard not in there]
+        shards = tuple(sorted({*weights.shards, *there}))
         if absent:
             first, more = absent[0], len(absent) - 1
             key = "cause.weights.missing-several" if more else "cause.weights.missing-file"
             missing = text.message(key, first=first, more=more)
-            if not are_numbered(shards):
+            if not are_numbered(weights.shards):
                 raise PartsMissing(name=self.ref.name, missing=missing)
             self.notes.append(text.message("note.files-absent", missing=missing))
+            self._lacks_files = True
         beside = len(set(weights.shards) - set(named))
         if not absent and not self.choice.counted:
             if beside:
                 self.notes.append(text.message("note.files-outside-index", files=beside))
-            return there
+            return tuple(sorted(there))
         if beside:
             self.notes.append(text.message("note.files-beyond-index", files=beside))
         if beside or absent:  # what does not name these files is nothing to look tensors up in

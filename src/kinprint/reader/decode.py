@@ -132,8 +132,11 @@ def as_float32(array: Array, file: str = "the model") -> NDArray[np.float32]:
 def is_single(array: Array) -> bool:
     """Whether single precision has all numbers of an array."""
     with np.errstate(over="ignore", invalid="ignore"):
-        again = as_float32(array).astype(array.dtype)
-    return np.array_equal(again, array, equal_nan=True)
+        rounded = as_float32(array)
+        if array.dtype.kind in "iu":  # the largest round to what their type has not
+            beyond = 2.0 ** (8 * array.dtype.itemsize - (array.dtype.kind == "i"))
+            rounded = np.where(rounded < beyond, rounded, np.float32(0))
+        return np.array_equal(rounded.astype(array.dtype), array, equal_nan=True)
 
 
 def _unpack_nibbles(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:

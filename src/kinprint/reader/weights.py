@@ -58,7 +58,8 @@ class Choice(Struct, frozen=True):
 
     `components` are folders of a pipeline that hold models of their own beside the chosen one.
     `counted` is whether the names of the chosen files say that they are the model: numbers 1 to N
-    of N, and no other weight file that their index could name, beside them or in a folder below.
+    of N, and no other file of their format that their index could name, beside them or in a folder
+    below.
     """
 
     weights: WeightSet
@@ -105,24 +106,27 @@ def _choose(
         raise NoWeights(name=name, cause=cause)
     folders = sorted({item.folder for item in sets})
     if not focus and PIPELINE in entries and "" not in folders:
-        return _main_component(ranked, folders)
+        return _main_component(ranked, entries, folders)
     if ranked[0].folder != focus.rstrip("/") and len(folders) > 1 and not ranked[0].kind.variants:
         shown = ", ".join(folders[:4]) + (", …" if len(folders) > 4 else "")
         cause = text.message("cause.weights.several-folders", folders=shown)
         raise NoWeights(name=name, cause=cause)
-    return _beside(ranked[0], ranked)
+    return _beside(ranked[0], ranked, entries)
 
 
-def _beside(chosen: WeightSet, sets: Sequence[WeightSet], *components: str) -> Choice:
-    """The choice of one of several sets."""
+def _beside(
+    chosen: WeightSet, sets: Sequence[WeightSet], paths: Iterable[str], *components: str
+) -> Choice:
+    """The choice of one of several sets, among all files that there are."""
     others = tuple(item for item in sets if item is not chosen)
     reach = posixpath.join(chosen.folder, "")  # an index names nothing outside its folder
-    alone = not any(
-        item.kind is chosen.kind and path.startswith(reach)
-        for item in others
-        for path in item.shards
-    )
-    return Choice(chosen, others, components, alone and are_numbered(chosen.shards))
+    nameable = {
+        path
+        for path in paths
+        if path.startswith(reach) and path.lower().endswith(chosen.kind.suffixes)
+    }
+    counted = are_numbered(chosen.shards) and nameable <= set(chosen.shards)
+    return Choice(chosen, others, components, counted)
 
 
 def are_numbered(shards: Sequence[str]) -> bool:
@@ -132,11 +136,13 @@ def are_numbered(shards: Sequence[str]) -> bool:
     return bool(shards) and sorted(numbers) == [(at + 1, len(shards)) for at in range(len(shards))]
 
 
-def _main_component(ranked: Sequence[WeightSet], folders: Sequence[str]) -> Choice:
+def _main_component(
+    ranked: Sequence[WeightSet], paths: Iterable[str], folders: Sequence[str]
+) -> Choice:
     """The model of a pipeline that makes pictures, and the folders of the others."""
     main = next((name for name in _MAIN_COMPONENTS if name in folders), ranked[0].folder)
     weights = next(item for item in ranked if item.folder == main)
-    return _beside(weights, ranked, *(name for name in folders if name != main))
+    return _beside(weights, ranked, paths, *(name for name in folders if name != main))
 
 
 def _focused(

@@ -133,11 +133,12 @@ def headline(verdict: Verdict, titles: Sequence[str]) -> Words:
     taken = [one for one in linked if one.state is not PartState.SHARED or one.learnt]
     if verdict.relation is Relation.PARTIAL and not taken:
         key += "-unknown"
-    if verdict.relation is Relation.SAME_WEIGHTS and _rounded(linked):
-        coarser = any(one.bits != SINGLE for one in linked if one.state is PartState.ROUNDED)
-        key += "-rounded" if coarser else "-single"
-    elif VerdictReason.SAME_AFTER_ROUNDING in verdict.reasons:  # tensors of unknown names, no parts
-        key += "-coarser"
+    if verdict.relation is Relation.SAME_WEIGHTS:
+        if _rounded(linked):
+            coarser = any(one.bits != SINGLE for one in linked if one.state is PartState.ROUNDED)
+            key += "-rounded" if coarser else "-single"
+        elif VerdictReason.SAME_AFTER_ROUNDING in verdict.reasons:  # of tensors of unknown names
+            key += "-coarser"
     return text.words(key, a=a, b=b, parts=_linked_in_words(taken, verdict.parts))
 
 

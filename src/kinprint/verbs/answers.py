@@ -216,7 +216,8 @@ class Answers:
         if len(places) > _MOST:
             places.sort(key=lambda one: one.stat(follow_symlinks=False).st_mtime_ns)
             for place in places[:-_MOST]:
-                Path(place.path).unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    Path(place.path).unlink()
 
     def _broken(self, error: OSError) -> CacheBroken:
         return CacheBroken(folder=str(self.folder), cause=system_cause(error))
