@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import pickle
 import re
 import signal
+from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 
@@ -15,14 +17,17 @@ from msgspec.structs import replace
 from kinprint.lineage import matrix, screening
 from kinprint.lineage.matrix import PairEvidence, compare_all, run_pairs
 from kinprint.lineage.opening import open_readable, read_headers, sampler_of
+from kinprint.lineage.pair import Pair
 from kinprint.lineage.preparation import Prepared
 from kinprint.lineage.reading.sample import Floats, Sample
 from kinprint.lineage.results import Settings
 from kinprint.lineage.screening import digest, have_likes, worth_comparing
+from kinprint.lineage.side import Side
+from kinprint.lineage.tests.menu import menu
 from kinprint.mapped import shelf
 from kinprint.measure.basis import unit_rows
 from kinprint.reader.fetch import Fetcher
-from kinprint.records import Cost, Relation, VerdictReason
+from kinprint.records import Component, Cost, Relation, VerdictReason
 from kinprint.report.build.comparison import matrix_document
 from kinprint.report.matrix import error_says
 from kinprint.workers import workers
@@ -45,6 +50,35 @@ def called(a: Sample, b: Sample) -> bool:
     found = [worth_comparing(digest(Prepared(x)), digest(Prepared(y))) for x, y in ((a, b), (b, a))]
     assert found[0] == found[1]
     return found[0]
+
+
+def with_periodic_gains(sample: Sample) -> Sample:
+    """A model whose channels have labels that mean something."""
+    norms = {key: np.tile(gain[: sample.width // 2], 2) for key, gain in sample.norms.items()}
+    return replace(sample, norms=norms)
+
+
+def with_copied_channels(sample: Sample) -> Sample:
+    """A model that was widened: half of its channels repeat the others, at places of chance."""
+    copied = np.random.default_rng(0).permutation(np.tile(np.arange(sample.width // 2), 2))
+    assert sample.embedding is not None
+    embedding = replace(sample.embedding, rows=sample.embedding.rows[:, copied])
+    norms = {key: gain[copied] for key, gain in sample.norms.items()}
+    return replace(sample, embedding=embedding, norms=norms)
+
+
+@pytest.mark.parametrize("change", [lambda one: one, with_periodic_gains, with_copied_channels])
+def test_what_is_kept_of_channels_tells_tests_of_norms_the_same(
+    samples: dict[str, Sample], change: Callable[[Sample], Sample]
+) -> None:
+    models = [change(samples[name]) for name in ("base-a", "base-b")]
+    whole = [Side(one) for one in models]
+    kept = [pickle.loads(pickle.dumps(side.channel_findings)) for side in whole]
+    short = list(map(Side.with_channels, models, kept))
+    tests = [one.test for one in menu("standard") if one.test.component is Component.NORMS]
+    found, expected = ([test.run(Pair(*sides)) for test in tests] for sides in (short, whole))
+    assert found == expected
+    assert "sample" not in vars(short[0].prepared), "a matrix was prepared"
 
 
 def test_strangers_call_for_nothing_and_descendants_do(samples: dict[str, Sample]) -> None:
