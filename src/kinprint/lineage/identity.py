@@ -50,9 +50,11 @@ def same_files(a: Checkpoint, b: Checkpoint) -> bool:
     """Whether both models' weight files are equal, as far as that costs nothing to know.
 
     Sources tell the sha256 of large files; short local files are hashed here. Adapters are
-    only equal if what they stand on is, so they are not judged by their own files.
+    only equal if what they stand on is, so they are not judged by their own files; nor is a model
+    that lacks some of its files.
     """
-    return _equal_files(a, b) and not any(map(_names_base_elsewhere, (a, b)))
+    lacking = a.lacks_files or b.lacks_files
+    return not lacking and _equal_files(a, b) and not any(map(_names_base_elsewhere, (a, b)))
 
 
 def _equal_files(a: Checkpoint, b: Checkpoint) -> bool:

@@ -81,7 +81,7 @@ class Checkpoint:
         self._config_bytes = 0
         self.index: ShardIndex | None = None
         self._promised: ShardIndex | None = None  # what files are held against, if it is known
-        self._lacks_files = False
+        self.lacks_files = False  # that its index names: nobody knows what they hold
         self._open_small_files(indexed)
         self.shards: tuple[str, ...] = self._shards()
 
@@ -156,7 +156,7 @@ class Checkpoint:
     @property
     def complete(self) -> bool:
         """Whether the headers of all weight files have been read; no model that lacks some is."""
-        return not self._lacks_files and len(self._headers) == len(self.shards)
+        return not self.lacks_files and len(self._headers) == len(self.shards)
 
     @property
     def known_bytes(self) -> int:
@@ -334,7 +334,7 @@ class Checkpoint:
             if not are_numbered(weights.shards):
                 raise PartsMissing(name=self.ref.name, missing=missing)
             self.notes.append(text.message("note.files-absent", missing=missing))
-            self._lacks_files = True
+            self.lacks_files = True
         beside = len(set(weights.shards) - set(named))
         if not absent and not self.choice.counted:
             if beside:
