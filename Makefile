@@ -70,14 +70,15 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Three parts side by side, each with one core for linear algebra: threads that wait for each other
-# make a busy machine crawl. What talks to servers and starts commands waits more than it computes.
+# Three parts side by side, and linters beside them, each with one core for linear algebra: threads
+# that wait for each other make a busy machine crawl. What talks to servers and starts commands
+# waits more than it computes.
 NUMERIC := tests/lineage tests/redteam tests/nulls tests/measure
 WAITING := tests/atlas tests/cli tests/source tests/mirror tests/torture tests/reader tests/replica
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -p no:cacheprovider
 
-test: lint browser
-	@$(MAKE) --no-print-directory -j3 --output-sync=line test-numeric test-waiting test-others
+test: $(VENV)/.test browser
+	@$(MAKE) --no-print-directory -j4 --output-sync=line lint test-numeric test-waiting test-others
 
 test-numeric:
 	$(PYTEST) $(NUMERIC)
@@ -129,6 +130,7 @@ sbom: $(VENV)/.run
 	@$(BIN)/python -m tools.sbom
 
 bench: $(VENV)/.test
+	@$(BIN)/python -m compileall -q src  # modules that were changed since they were installed
 	$(BIN)/python -m benchmarks
 
 bench-many: $(VENV)/.test

@@ -149,6 +149,8 @@ def nearest_cosines(
 
 def spread(n: int, most: int) -> list[int]:
     """At most so many of n places, evenly spaced."""
+    if n <= most:
+        return list(range(n))
     return sorted(set(np.linspace(0, n - 1, min(n, most)).round().astype(int).tolist()))
 
 

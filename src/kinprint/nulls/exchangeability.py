@@ -195,9 +195,10 @@ def canonical_axes(table: ArrayLike, level: float = LEVEL) -> SelfTest:
         return SelfTest(
             "canonical axes", False, sorted_by_size.log10_p, sorted_by_size.effect, Doubt.SORTED
         )
-    raw = x / np.maximum(np.sqrt(np.square(x).sum(axis=0)), 1e-300)
-    centred = x - x.mean(axis=0)
-    centred /= np.maximum(np.sqrt(np.square(centred).sum(axis=0)), 1e-300)
+    mean = x.mean(axis=0)
+    x = x - mean
+    centred = x.T @ x
+    raw = centred + tokens * np.outer(mean, mean)
     ratio = min(_off_diagonal(raw), _off_diagonal(centred)) * tokens
     if ratio < 0.5:
         return SelfTest("canonical axes", False, 0.0, ratio, Doubt.UNCORRELATED)
@@ -336,10 +337,8 @@ def _courses(tables: Sequence[Floats], orders: NDArray[np.int64]) -> Floats:
     return np.stack(found, axis=1)
 
 
-def _off_diagonal(columns: Floats) -> float:
-    """Mean squared inner product of two different columns of length one."""
-    channels = columns.shape[1]
-    small = columns.T @ columns if channels <= len(columns) else columns @ columns.T
-    lengths = np.square(columns).sum(axis=0)
-    total = float(np.square(small).sum()) - float(np.square(lengths).sum())
-    return total / float(channels * (channels - 1))
+def _off_diagonal(products: Floats) -> float:
+    """Mean squared cosine of two different columns, from the inner products of all."""
+    size = np.sqrt(np.maximum(products.diagonal(), 1e-300))
+    squares = np.square(products / size / size[:, None])
+    return float(squares.sum() - squares.trace()) / float(len(squares) * (len(squares) - 1))

@@ -64,8 +64,8 @@ def without_filler(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     them writes another number for each. Of some numbers, evenly spaced, so that a filler of a few
     percent is found wherever it lies.
     """
-    flat = np.abs(rows.reshape(-1))
-    some = flat[np.linspace(0, len(flat) - 1, min(len(flat), _SOME)).astype(np.int64)]
+    flat = rows.reshape(-1)
+    some = np.abs(flat[np.linspace(0, len(flat) - 1, min(len(flat), _SOME)).astype(np.int64)])
     some = some[np.isfinite(some)]
     values, counts = np.unique(some[some != 0], return_counts=True)
     few = len(counts) < _VALUES
