@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,11 @@ from safetensors.numpy import save_file
 
 from kinprint.errors import BudgetExceeded
 from kinprint.lineage.compare import compare_models
+from kinprint.lineage.reading.headers import open_with_few_headers
+from kinprint.lineage.reading.levels import level_plan, spread_layers
 from kinprint.lineage.results import Settings
 from kinprint.mirror import MirrorServer
+from kinprint.reader.checkpoint import open_checkpoint
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Level
 from tests.lineage.stored_models import LLAMA, Array, llama, mixture, stored
@@ -43,25 +47,60 @@ def wide(folder: Path, seed: int) -> None:
     (folder / "README.md").write_text("---\nlicense: mit\n---\n" + "words " * 9000)
 
 
+def fourteen_layers(seed: int) -> dict[str, Array]:
+    return llama(seed, width=192, units=256, layers=14)
+
+
+def layer_of(name: str) -> int:
+    """The layer of a tensor, counted from one; what is in none comes first."""
+    return int(name.split(".")[2]) + 1 if ".layers." in name else 0
+
+
 def sharded(folder: Path, seed: int) -> None:
     """A model in many shards, with an index."""
-    raw = llama(seed, width=192, units=256, layers=14)
+    parts: list[dict[str, Array]] = [{} for _ in range(15)]
+    for name, values in fourteen_layers(seed).items():
+        parts[layer_of(name)][name] = values
+    in_shards(folder, parts)
+
+
+def in_shards(folder: Path, parts: Sequence[Mapping[str, Array]]) -> None:
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(
         json.dumps(LLAMA | {"hidden_size": 192, "num_hidden_layers": 14})
     )
-    parts: list[dict[str, Array]] = [{} for _ in range(15)]
-    for name, values in raw.items():
-        at = int(name.split(".")[2]) + 1 if ".layers." in name else 0
-        parts[at][name] = values
-    names = [f"model-{at + 1:05}-of-00015.safetensors" for at in range(15)]
+    names = [f"model-{at + 1:05}-of-{len(parts):05}.safetensors" for at in range(len(parts))]
     for name, part in zip(names, parts, strict=True):
-        save_file(part, folder / name)
+        save_file(dict(part), folder / name)
     index: dict[str, Any] = {
         "metadata": {},
         "weight_map": {key: name for name, part in zip(names, parts, strict=True) for key in part},
     }
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+@pytest.mark.parametrize(
+    ("count", "order"),
+    [(15, layer_of), (100, layer_of), (15, str), (100, str), (40, lambda name: name[::-1])],
+)
+def test_a_quick_look_reads_the_same_norms_however_a_model_was_cut(
+    tmp_path: Path, count: int, order: Callable[[str], Any]
+) -> None:
+    """Layers lie in the order that a writer chose, in one file each or in seven."""
+    names = ("whole", "cut")
+    for name in names:
+        raw = fourteen_layers(1)
+        ordered = sorted(raw, key=order)
+        ends = [len(raw) * at // count for at in range(count + 1)] if name == "cut" else [0, None]
+        parts = [{key: raw[key] for key in ordered[low:high]} for low, high in pairwise(ends)]
+        in_shards(tmp_path / name, parts)
+    with Fetcher() as fetcher:
+        models = [open_checkpoint(str(tmp_path / name), fetcher) for name in names]
+        whole, cut = open_with_few_headers(models, level_plan(Level.QUICK))
+    norms = [{name for name in model.weights if "norm" in name} for model in (whole, cut)]
+    read = {f"layers.{layer}." for layer in spread_layers(14, level_plan(Level.QUICK).layers)}
+    wanted = {name for name in norms[0] if any(layer in name for layer in read)}
+    assert len(wanted) == 2 * len(read) and wanted <= norms[1]
 
 
 def test_a_configuration_hides_no_layers_in_many_shards(tmp_path: Path) -> None:
