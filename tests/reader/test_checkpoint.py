@@ -388,6 +388,29 @@ def test_shards_that_number_themselves_need_no_index(
     assert not any("index" in seen.path for seen in mirror.stats.last)
 
 
+def test_of_later_shards_as_much_is_read_as_headers_of_the_first_took(
+    tmp_path: Path, fetcher: Fetcher
+) -> None:
+    """Also where one has a longer header than all before it; a budget counts what was read."""
+    names = [f"model-{at:05}-of-00004.safetensors" for at in range(1, 5)]
+    for at, name in enumerate(names):
+        tensors = {
+            f"t{at}.{row}": np.zeros(500, np.float32) for row in range(250 if at == 3 else 60)
+        }
+        save_file(tensors | {f"pad{at}": np.zeros(40_000, np.float32)}, tmp_path / name)
+    model = open_local(tmp_path, fetcher)
+    everything = model.all_headers_bytes
+    model.load_headers(names[:1])
+    assert model.known_bytes * 4 == everything == 4 * fetcher.policy.first_read
+    assert model.all_headers_bytes < everything
+    reads = [want.ranges[0].stop for want in model.header_wants()]
+    assert len(reads) == 3 and fetcher.policy.first_slack < max(reads) < 16_000
+    assert len(model.tensors()) == 3 * 60 + 250 + 4
+    longest = model.header(names[3]).extent
+    assert longest > max(reads) and model.known_bytes >= fetcher.policy.first_read + longest
+    assert model.known_bytes == model.all_headers_bytes < everything
+
+
 def test_asking_for_a_tensor_that_is_not_there(mirror: MirrorServer, fetcher: Fetcher) -> None:
     for name in ("zoo/base-a", "zoo/base-b"):
         with pytest.raises(TensorUnknown, match="nothing"):

@@ -13,6 +13,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from kinprint import text
 from kinprint.errors import (
     AccessRefused,
@@ -38,7 +40,7 @@ from kinprint.reader.formats.shard_index import (
 )
 from kinprint.reader.jsonfile import parse_object
 from kinprint.reader.origins import LABEL, UNKNOWN, Origin, origins
-from kinprint.reader.plan import FilePlan, slice_bytes
+from kinprint.reader.plan import FilePlan, ReadPolicy, slice_bytes
 from kinprint.reader.weights import Choice, are_numbered, choose_weights
 from kinprint.records import ByteRange, FileEntry, Header, ModelRef, Slice, TensorSpec
 from kinprint.source import Source
@@ -46,6 +48,7 @@ from kinprint.source.local import read_local
 
 _NUMBERED = re.compile(r"-(\d{3,6})-of-(\d{3,6})\.[a-z]+$")
 _LARGEST_CONFIG = 4 * 1024 * 1024
+_MARGIN = 4  # a header may be longer by this part than all before it, and is read at once still
 
 
 class Checkpoint:
@@ -77,6 +80,7 @@ class Checkpoint:
             for folder in self.choice.components
         )
         self._headers: dict[str, Header] = {}
+        self._first_reads: dict[str, int] = {}  # how much of each was read to find its header
         self.config: dict[str, Any] = {}
         self._config_bytes = 0
         self.index: ShardIndex | None = None
@@ -167,12 +171,18 @@ class Checkpoint:
         index = self.files[self.index.path].size if self.index is not None else 0
         index += self._config_bytes
         first = self.fetcher.policy.first_slack if self.index is not None else 0
-        least = self.fetcher.policy.first_read if self.index is None else 0
         headers = [
-            min(max(header.extent + first, least), self.files[shard].size)
+            min(max(header.extent + first, self._first_reads[shard]), self.files[shard].size)
             for shard, header in self._headers.items()
         ]
         return index + sum(headers)
+
+    @property
+    def all_headers_bytes(self) -> int:
+        """About how much that would be if the headers of all weight files were read."""
+        unread = [shard for shard in self.shards if shard not in self._headers]
+        reach = self._policy.first_read
+        return self.known_bytes + sum(min(reach, self.files[shard].size) for shard in unread)
 
     def headers(self) -> Mapping[str, Header]:
         """Headers of all weight files, by path."""
@@ -187,17 +197,19 @@ class Checkpoint:
     def header_wants(self) -> list[Want]:
         """What `headers` would ask for first."""
         unread = [shard for shard in self.shards if shard not in self._headers]
-        return [self._first_want(shard) for shard in unread]
+        return self._first_wants(unread)
 
     def load_headers(self, shards: Iterable[str]) -> None:
         """Read the headers of `shards` that are not known yet, all at once."""
         unread = [shard for shard in shards if shard not in self._headers]
         if not unread:
             return
+        first_read = self._policy.first_read if self.index is None else 0
         parsed = self.fetcher.each(
-            [self._first_want(shard) for shard in unread],
+            self._first_wants(unread),
             lambda want: self._parse(want.entry.path),
         )
+        self._first_reads.update(dict.fromkeys(unread, first_read))
         self._headers.update(zip(unread, parsed, strict=True))
         check = self.choice.weights.kind.check_parts
         if check is not None and len(self.shards) > 1 and self.complete:
@@ -359,12 +371,24 @@ class Checkpoint:
             raise PartsMissing(name=self.ref.name, missing=parts)
         return shards
 
-    def _first_want(self, shard: str) -> Want:
-        entry = self.files[shard]
-        names = self.index.shards[shard] if self.index is not None else None
-        kind = self.choice.weights.kind
-        ranges = kind.first_ranges(entry.size, names, self.fetcher.policy)
-        return Want(self.source, entry, ranges)
+    @property
+    def _policy(self) -> ReadPolicy:
+        """How headers are read: those of one model's shards are about equally long."""
+        policy = self.fetcher.policy
+        longest = max((header.extent for header in self._headers.values()), default=0)
+        if not longest:
+            return policy
+        likely = longest + longest // _MARGIN + policy.first_slack
+        return replace(policy, first_read=min(policy.first_read, likely))
+
+    def _first_wants(self, shards: Iterable[str]) -> list[Want]:
+        policy, kind = self._policy, self.choice.weights.kind
+        promised = self.index.shards if self.index is not None else {}
+        entries = {shard: self.files[shard] for shard in shards}
+        return [
+            Want(self.source, entry, kind.first_ranges(entry.size, promised.get(shard), policy))
+            for shard, entry in entries.items()
+        ]
 
     def _parse(self, shard: str) -> Header:
         """The header of a weight file; an error notes of which model it is."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, count, islice, takewhile
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from kinprint.errors import naming
 from kinprint.lineage.reading.levels import LevelPlan, StepKind, choose_layers, spread_layers
@@ -25,8 +25,7 @@ from kinprint.reader.fetch import side_by_side
 from kinprint.records import TensorSpec
 
 _ROUNDS = 6  # of headers; most layers are found in the second
-_SHORT = 3  # rounds that look at the next shard alone
-_SHARE = 2  # of what a level reads of a model, headers may have this part before one gives up
+_SHARE = 2  # of what a level reads of a model, all headers may have this part
 _NORMS = ("norm_in", "norm_post_attn")
 _HEADS = ("k", "q")
 _UNITS = ("down", "up")
@@ -73,7 +72,7 @@ def _open_shards_of_layers(checkpoint: Checkpoint, level: LevelPlan) -> Model:
 
     Two shards are looked at first, from which follows how layers go with shards, beside the first
     and the last one: what belongs to no layer lies there. All are read where there are more layers
-    than the configuration says.
+    than the configuration says, and where layers do not lie together, if that is cheap.
     """
     shards, depth = checkpoint.shards, _depth(checkpoint) or 1
     layers = spread_layers(depth, level.layers, level.shift)
@@ -85,7 +84,7 @@ def _open_shards_of_layers(checkpoint: Checkpoint, level: LevelPlan) -> Model:
     shards_by_role: dict[int, dict[str, int]] = {}
     read: set[int] = set()
     few = _FewExperts()
-    for number in count():
+    for _ in range(_ROUNDS):
         opened = open_partly(checkpoint, [shards[at] for at in sorted(to_read)], few.is_no_expert)
         for address, place in places_of(opened.weights.values()).items():
             if address.layer is not None:
@@ -93,19 +92,23 @@ def _open_shards_of_layers(checkpoint: Checkpoint, level: LevelPlan) -> Model:
                 shards_by_role.setdefault(address.layer, {})[address.role] = at
         read |= to_read
         missing = {layer for layer, role in wanted if role not in shards_by_role.get(layer, {})}
-        cheap = checkpoint.known_bytes * _SHARE <= (level.limit() or level.whole)
-        reach = 2 ** max(number - _SHORT, 0) if cheap else 1
-        to_read = set()
-        for layer in missing:
-            unread = _next_shards(shards_by_role, layer, read, len(shards))
-            to_read.update(islice(unread, reach))
-        if not to_read or (number + 1 >= _ROUNDS and not cheap):
+        guesses = [_next_shard(shards_by_role, layer, read, len(shards)) for layer in missing]
+        to_read = {at for at in guesses if at is not None}
+        if not to_read:
             break
     drafting = checkpoint.config.get(_DRAFTING)
     known = drafting if isinstance(drafting, int) else 0
-    if sum(layer >= depth for layer in shards_by_role) > known:
+    hidden = sum(layer >= depth for layer in shards_by_role) > known
+    cheap = checkpoint.all_headers_bytes * _SHARE <= (level.limit() or level.whole)
+    if hidden or (cheap and _apart(shards_by_role, layers)):
         return open_model(checkpoint)
     return open_partly(checkpoint, [shards[at] for at in sorted(read)], few.is_kept)
+
+
+def _apart(shards_by_role: ShardsByRole, layers: Sequence[int]) -> bool:
+    """Whether a layer was not found, or norms that others have: it lies in many places."""
+    norms = {role for found in shards_by_role.values() for role in found} & {*_NORMS}
+    return not norms or not all(norms <= shards_by_role.get(at, {}).keys() for at in layers)
 
 
 def _wanted(
@@ -162,26 +165,20 @@ def _shard_by_length(checkpoint: Checkpoint, layer: int, depth: int) -> int:
     return min(bisect_right(ends, middle), len(sizes) - 1)
 
 
-def _next_shards(
-    shards_by_role: ShardsByRole, layer: int, read: set[int], count: int
-) -> Iterator[int]:
-    """Shards to look at next for what is missing of a layer, the likeliest first.
+def _next_shard(shards_by_role: ShardsByRole, layer: int, read: set[int], count: int) -> int | None:
+    """The shard to look at next for what is missing of a layer; None if there is none.
 
-    They follow on the part of the layer that was found, up to one that is known to have none of
-    it, or lie within that part. Else they are those next to the line through the nearest layers
-    below and above, or through the outermost two.
+    It is beside the part of the layer that was found, or on the line through the nearest
+    layers below and above, or through the outermost two.
     """
     if layer in shards_by_role:
         shards = shards_by_role[layer].values()
-        first, last = min(shards), max(shards)
-        for side in (range(last + 1, count), range(first - 1, -1, -1)):
-            yield from takewhile(lambda at: at not in read, side)
-        yield from (at for at in range(first, last) if at not in read)
-    elif shards_by_role:
-        ends = {known: max(shards.values()) for known, shards in shards_by_role.items()}
-        guess = _shard_on_line(ends, layer)
-        unread = (at for at in range(count) if at not in read)
-        yield from sorted(unread, key=lambda at: (abs(at - guess), -at))
+        around: tuple[int, ...] = (max(shards) + 1, min(shards) - 1)
+    else:
+        last = {known: max(shards.values()) for known, shards in shards_by_role.items()}
+        guess = _shard_on_line(last, layer)
+        around = (guess, guess + 1, guess - 1)
+    return next((at for at in around if 0 <= at < count and at not in read), None)
 
 
 def _shard_on_line(shard_of: Mapping[int, int], layer: int) -> int:
