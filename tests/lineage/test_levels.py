@@ -20,7 +20,7 @@ from kinprint.lineage.results import Settings
 from kinprint.mirror import MirrorServer
 from kinprint.reader.checkpoint import open_checkpoint
 from kinprint.reader.fetch import Fetcher
-from kinprint.records import Level
+from kinprint.records import Level, Relation
 from tests.lineage.stored_models import LLAMA, Array, llama, mixture, stored
 from tests.lineage.towered_models import LLAVA, llava
 
@@ -56,12 +56,17 @@ def layer_of(name: str) -> int:
     return int(name.split(".")[2]) + 1 if ".layers." in name else 0
 
 
-def sharded(folder: Path, seed: int) -> None:
-    """A model in many shards, with an index."""
+def by_layer(seed: int) -> list[dict[str, Array]]:
+    """Its tensors, those of one layer together."""
     parts: list[dict[str, Array]] = [{} for _ in range(15)]
     for name, values in fourteen_layers(seed).items():
         parts[layer_of(name)][name] = values
-    in_shards(folder, parts)
+    return parts
+
+
+def sharded(folder: Path, seed: int) -> None:
+    """A model in many shards, with an index."""
+    in_shards(folder, by_layer(seed))
 
 
 def in_shards(folder: Path, parts: Sequence[Mapping[str, Array]]) -> None:
@@ -113,6 +118,29 @@ def test_a_configuration_hides_no_layers_in_many_shards(tmp_path: Path) -> None:
         found = compare_models(str(whole), str(fewer), fetcher, Settings(Level.QUICK))
     partners = [one.partner.layer for one in found.verdict.parts if one.partner is not None]
     assert max(layer for layer in partners if layer is not None) > 2 and not found.towers
+
+
+def test_headers_that_a_level_does_not_allow_are_left_unread(
+    tmp_path: Path, make_mirror: Callable[..., MirrorServer]
+) -> None:
+    """Also where all of them would be needed to look for equal tensors, since nothing can be tested.
+
+    Names of a thousand letters make headers as long as those of a large mixture of experts.
+    """
+    for seed in (1, 2):
+        folder = tmp_path / "made" / f"model-{seed}"
+        parts = by_layer(seed)
+        for at, part in enumerate(parts):
+            rare = np.zeros(16, np.float32)
+            part.update({f"layers.{at}.{row}.{'x' * 900}": rare for row in range(250)})
+        in_shards(folder, parts)
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(config | {"model_type": "odd"}))
+    server = make_mirror(tmp_path)
+    with Fetcher() as fetcher:
+        found = compare_models("made/model-1", "made/model-2", fetcher, Settings(Level.QUICK))
+    assert found.verdict.relation is Relation.UNTESTABLE
+    assert server.stats.body_bytes <= found.limit < 4_000_000
 
 
 def experts(folder: Path, seed: int) -> None:
