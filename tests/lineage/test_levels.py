@@ -123,7 +123,7 @@ def test_a_configuration_hides_no_layers_in_many_shards(tmp_path: Path) -> None:
 def test_headers_that_a_level_does_not_allow_are_left_unread(
     tmp_path: Path, make_mirror: Callable[..., MirrorServer]
 ) -> None:
-    """Also where all of them would be needed to look for equal tensors, since nothing can be tested.
+    """Also where all would be needed to look for equal tensors, since nothing can be tested.
 
     Names of a thousand letters make headers as long as those of a large mixture of experts.
     """
