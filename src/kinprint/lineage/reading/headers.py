@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from kinprint.errors import naming
@@ -33,8 +33,8 @@ _EXPERTS = 2
 _DRAFTING = "num_nextn_predict_layers"
 _TWO_NUMBERS = re.compile(r"\.(\d+)(?=\.).*?\.(\d+)\.", re.DOTALL)
 
-ShardsByRole = Mapping[int, Mapping[str, int]]
-"""By layer and role, the number of the shard that holds it."""
+Found = defaultdict[int, set[int]]
+"""By layer, the numbers of the shards that hold something of it, experts included."""
 
 
 def open_with_few_headers(
@@ -81,34 +81,38 @@ def _open_shards_of_layers(checkpoint: Checkpoint, level: LevelPlan) -> Model:
     to_read = {_shard_by_length(checkpoint, layer, depth) for layer in thirds}
     to_read |= {0, len(shards) - 1}
     number_of = {shard: at for at, shard in enumerate(shards)}
-    shards_by_role: dict[int, dict[str, int]] = {}
+    found: Found = defaultdict(set)
+    roles: dict[int, set[str]] = defaultdict(set)
     read: set[int] = set()
     few = _FewExperts()
     for _ in range(_ROUNDS):
         opened = open_partly(checkpoint, [shards[at] for at in sorted(to_read)], few.is_no_expert)
         for address, place in places_of(opened.weights.values()).items():
             if address.layer is not None:
-                at = number_of[place.weight.spec.file]
-                shards_by_role.setdefault(address.layer, {})[address.role] = at
+                found[address.layer].add(number_of[place.weight.spec.file])
+                words = address.role.partition(":")[0].split("/")  # keys and values may be one
+                roles[address.layer].update(words)
+        for file, layer in few.seen:
+            found[layer].add(number_of[file])
         read |= to_read
-        missing = {layer for layer, role in wanted if role not in shards_by_role.get(layer, {})}
-        guesses = [_next_shard(shards_by_role, layer, read, len(shards)) for layer in missing]
+        missing = {layer for layer, role in wanted if role not in roles[layer]}
+        guesses = [_next_shard(found, layer, read, len(shards)) for layer in missing]
         to_read = {at for at in guesses if at is not None}
         if not to_read:
             break
     drafting = checkpoint.config.get(_DRAFTING)
     known = drafting if isinstance(drafting, int) else 0
-    hidden = sum(layer >= depth for layer in shards_by_role) > known
+    hidden = sum(layer >= depth for layer, held in roles.items() if held) > known
     cheap = checkpoint.all_headers_bytes * _SHARE <= (level.limit() or level.whole)
-    if hidden or (cheap and _apart(shards_by_role, layers)):
+    if hidden or (cheap and _apart(roles, layers)):
         return open_model(checkpoint)
     return open_partly(checkpoint, [shards[at] for at in sorted(read)], few.is_kept)
 
 
-def _apart(shards_by_role: ShardsByRole, layers: Sequence[int]) -> bool:
+def _apart(roles: Mapping[int, set[str]], layers: Sequence[int]) -> bool:
     """Whether a layer was not found, or norms that others have: it lies in many places."""
-    norms = {role for found in shards_by_role.values() for role in found} & {*_NORMS}
-    return not norms or not all(norms <= shards_by_role.get(at, {}).keys() for at in layers)
+    norms = {role for held in roles.values() for role in held} & {*_NORMS}
+    return not norms or not all(norms <= roles[layer] for layer in layers)
 
 
 def _wanted(
@@ -131,7 +135,8 @@ def _wanted(
 class _FewExperts:
     """Keeps the first experts of a layer in a shard: thousands more would only cost time.
 
-    A name is taken apart once, however often its tensor is asked about.
+    A name is taken apart once, however often its tensor is asked about. Which layers' experts a
+    file holds is noted.
     """
 
     def __init__(self) -> None:
@@ -152,6 +157,11 @@ class _FewExperts:
             self._kept.add(name)
         return False
 
+    @property
+    def seen(self) -> Iterator[tuple[str, int]]:
+        """Files, and a layer of which they hold experts."""
+        return ((file, int(layer)) for file, layer in self._first)
+
     def is_kept(self, spec: TensorSpec) -> bool:
         """Whether a tensor that was asked about is one of the few."""
         return spec.name in self._kept
@@ -165,17 +175,16 @@ def _shard_by_length(checkpoint: Checkpoint, layer: int, depth: int) -> int:
     return min(bisect_right(ends, middle), len(sizes) - 1)
 
 
-def _next_shard(shards_by_role: ShardsByRole, layer: int, read: set[int], count: int) -> int | None:
+def _next_shard(found: Found, layer: int, read: set[int], count: int) -> int | None:
     """The shard to look at next for what is missing of a layer; None if there is none.
 
     It is beside the part of the layer that was found, or on the line through the nearest
     layers below and above, or through the outermost two.
     """
-    if layer in shards_by_role:
-        shards = shards_by_role[layer].values()
-        around: tuple[int, ...] = (max(shards) + 1, min(shards) - 1)
+    if found[layer]:
+        around: tuple[int, ...] = (max(found[layer]) + 1, min(found[layer]) - 1)
     else:
-        last = {known: max(shards.values()) for known, shards in shards_by_role.items()}
+        last = {known: max(shards) for known, shards in found.items() if shards}
         guess = _shard_on_line(last, layer)
         around = (guess, guess + 1, guess - 1)
     return next((at for at in around if 0 <= at < count and at not in read), None)
