@@ -28,6 +28,7 @@ from benchmarks.redteam.layers import (
     at,
     gains,
 )
+from kinprint.nulls.preparation import normal_scores
 
 Rng = np.random.Generator
 
@@ -164,6 +165,29 @@ def arrange(
     return model.changed(new)
 
 
+def number_by_gains(model: Checkpoint, towards: Checkpoint) -> Checkpoint:
+    """Renumber a model's channels so that what its norms let through agrees with a stranger's."""
+    ours, theirs = _ranked_gains(model), _ranked_gains(towards)
+    _, order = linear_sum_assignment(-(theirs.T @ ours))
+    return permute_channels(model, order, np.ones(model.width))
+
+
+def scale_columns(model: Checkpoint, towards: Checkpoint) -> Checkpoint:
+    """Scale the columns behind each norm so that it lets through what a stranger's does.
+
+    The function changes, as of every edit of these it alone does.
+    """
+    new: dict[str, Array] = {}
+    wanted = _effective_gains(towards)
+    for (_, readers), ours, theirs in zip(
+        gains(model), _effective_gains(model), wanted, strict=True
+    ):
+        ratio = theirs / ours
+        ratio /= np.exp(np.log(ratio).mean())
+        new |= {name: _float(model.tensors[name] * ratio) for name in readers}
+    return model.changed(new)
+
+
 def arrange_rotated(model: Checkpoint, towards: Checkpoint) -> Checkpoint:
     """Turn a model's residual stream towards a stranger's, renumber it, and give it its gains.
 
@@ -197,6 +221,19 @@ def turn_planes(rows: Array, angles: Array, scales: Array) -> Array:
     half = len(rows) // 2
     planes = (rows[:half] + 1j * rows[half:]) * (scales * np.exp(1j * angles))[:, None]
     return np.concatenate([planes.real, planes.imag]).astype(np.float32)
+
+
+def _effective_gains(model: Checkpoint) -> list[Array]:
+    """What each norm lets through of each channel: its gain times the length of its columns."""
+    return [
+        np.abs(model.tensors[norm])
+        * np.sqrt(sum(np.square(model.tensors[name]).sum(axis=0) for name in readers))
+        for norm, readers in gains(model)
+    ]
+
+
+def _ranked_gains(model: Checkpoint) -> Array:
+    return np.array([normal_scores(one) for one in _effective_gains(model)])
 
 
 def _arrange_channels(model: Checkpoint, towards: Checkpoint) -> Checkpoint:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from kinprint.lineage.parts.taken_over import (
     LIMITS,
     NARROW,
     SAME_INIT_MATRICES,
+    Circumstances,
     Limits,
     judged,
     limits_of,
@@ -25,6 +28,10 @@ from kinprint.records import Component, Part, PartFinding, PartState
 from tests.lineage.made import keyed, made
 
 LAYERS = 3
+
+
+def _always(answer: bool, finding: PartFinding) -> bool:
+    return answer
 
 
 def found(
@@ -39,6 +46,22 @@ def found(
     ]
 
 
+def circumstances(**others: Any) -> Circumstances:
+    """Of two models of one width, as they are stored, but for what is said."""
+    usual = Circumstances(
+        limits=LIMITS,
+        moved=1.0,
+        arranged=0.35,
+        arranged_norms=lambda _: 0.9,
+        carried_gains=lambda _: None,
+        columns=lambda _: None,
+        as_stored=lambda _: True,
+        marked=lambda _: True,
+        turnable=lambda _: False,
+    )
+    return replace(usual, **others)
+
+
 def told(
     findings: Sequence[PartFinding],
     limits: Limits = LIMITS,
@@ -46,24 +69,52 @@ def told(
     carried: float | None = None,
     as_stored: bool = True,
     marked: bool = True,
+    columns: float | None = None,
 ) -> set[bool | None]:
-    known = judged(
-        findings,
-        limits,
-        moved,
-        lambda _: 0.9,
-        lambda _: carried,
-        lambda _: as_stored,
-        lambda _: marked,
-        lambda _: False,
+    known = circumstances(
+        limits=limits,
+        moved=moved,
+        carried_gains=lambda _: carried,
+        columns=lambda _: columns,
+        as_stored=lambda _: as_stored,
+        marked=lambda _: marked,
     )
-    return {one.learnt for one in known}
+    return {one.learnt for one in judged(findings, known)}
 
 
 @pytest.mark.parametrize("limits", [LIMITS, NARROW])
 def test_gains_decide_for_matrices_that_do_not_tell_themselves(limits: Limits) -> None:
     for gains, learnt in ((limits.gains, True), (limits.gains - 0.01, None), (APART_GAINS, False)):
-        assert told(found(Component.FEED_FORWARD, 0.4, gains), limits) == {learnt}
+        likeness = SAME_INIT_MATRICES if learnt is False else 0.5
+        assert told(found(Component.FEED_FORWARD, likeness, gains), limits) == {learnt}
+
+
+def test_gains_of_a_stranger_that_was_numbered_anew_say_nothing_of_its_matrices() -> None:
+    """Numbering channels makes gains agree, and mixing values attention, but no feed-forward."""
+    framed = found(Component.FEED_FORWARD, 0.17, 0.73)
+    mixed = found(Component.ATTENTION, 0.57, 0.73)
+    norms = found(Component.NORMS, 0.8)
+    assert told([*framed, *mixed, *norms]) == {None}
+    # Nor where some of its layers are the other model's.
+    own = replace(framed[0], likeness=0.9, gains=0.95)
+    known = judged([own, *framed[1:], *mixed], circumstances())
+    taken = {one.part for one in known if one.learnt}
+    assert taken == {own.part, mixed[0].part}
+    # Norms that agree more than numbering makes them were taken over.
+    assert told([*framed, *found(Component.NORMS, 0.9)]) == {True, None}
+    # A stranger in another basis, its columns scaled.
+    assert told(framed, carried=0.9, as_stored=False) == {None}
+    # Attention alone has no feed-forward beside it that speaks.
+    alone = [*found(Component.ATTENTION, 0.62, 0.8), *mixed]
+    assert {one.learnt for one in judged(alone[:LAYERS], circumstances())} == {True}
+    assert {one.learnt for one in judged(mixed, circumstances())} == {None}
+
+
+def test_gains_that_were_written_in_say_nothing_of_matrices() -> None:
+    """Twins that were hardly trained have matrices as alike as copies; columns tell them apart."""
+    matrices = found(Component.FEED_FORWARD, 0.9, 0.9)
+    for columns, learnt in ((None, True), (LIMITS.gains, True), (0.3, None)):
+        assert told(matrices, columns=columns) == {learnt}
 
 
 def test_gains_that_were_learnt_apart_are_not_outvoted_by_matrices() -> None:
@@ -97,8 +148,8 @@ def test_tables_follow_the_layers() -> None:
     for likeness, gains, learnt in ((0.95, 0.1, None), (0.4, 0.1, None), (0.9, 0.9, True)):
         known = judged(
             [*table, *found(Component.ATTENTION, likeness, gains)],
-            LIMITS, 1.0, lambda _: 0.9, _none, lambda _: True, lambda _: True, lambda _: True,
-        )  # fmt: skip
+            circumstances(turnable=lambda _: True),
+        )
         assert known[0].learnt is learnt
     # Layers without a link have no first weights in common, so that the table was taken over.
     strangers = [
@@ -106,10 +157,8 @@ def test_tables_follow_the_layers() -> None:
     ]
     # Few of its rows may be those of a stranger that was turned.
     for turnable, learnt in ((False, True), (True, None)):
-        known = judged(
-            [*table, *strangers], LIMITS, 1.0, lambda _: 0.9, _none, lambda _: True, lambda _: True,
-            lambda _, turnable=turnable: turnable,  # type: ignore[misc]
-        )  # fmt: skip
+        few = circumstances(turnable=partial(_always, turnable))
+        known = judged([*table, *strangers], few)
         assert known[0].learnt is learnt
 
 
@@ -145,10 +194,6 @@ def test_a_weak_merge_is_no_common_initialisation() -> None:
             replace(one, state=PartState.NOT_COMPARABLE) for one in found(Component.NORMS, likeness)
         ]
         assert told([*matrices, *norms]) == {learnt, None}
-
-
-def _none(finding: PartFinding) -> None:
-    """No gains in another basis."""
 
 
 def test_gains_in_another_basis_can_say_that_a_matrix_was_taken_over_and_no_more() -> None:

@@ -41,6 +41,7 @@ SHORT = (
     "laundered-with-swapped-gates",
     # framed
     "framed", "framed-with-values", "framed-by-rotation", "framed-with-gains",
+    "framed-by-gains", "framed-with-columns",
     "framed-with-rows", "framed-by-two-norms", "gates-copied-renumbered",
     "embedding-copied-framed",
     # merged, pruned, grown
@@ -49,6 +50,7 @@ SHORT = (
     "depth-pruned-and-tuned",
     # started alike
     "twins-hardly-trained", "twins-with-unseen-tokens", "twins-on-the-same-data", "twins-folded",
+    "first-weights-with-gains",
     "strangers-one-frozen-draw", "strangers-random-frozen-embedding",
     # towers
     "vision-tower-shared", "encoder-of-a-multimodal-model", "encoder-shared",

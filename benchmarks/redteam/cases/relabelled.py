@@ -23,9 +23,11 @@ from benchmarks.redteam.relabelling import (
     arrange_rotated,
     fold_gains,
     launder,
+    number_by_gains,
     orthogonal,
     permute_channels,
     rotate,
+    scale_columns,
     shuffle_heads,
     shuffle_units,
     write_gains,
@@ -377,6 +379,20 @@ def framed_by_two_norms(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     distance = np.abs(ours[:, :, None] - theirs[:, None]).astype(np.float64)
     order = linear_sum_assignment(np.square(distance).sum(axis=0))[1]
     return root, permute_channels(stranger, order, np.ones(root.width))
+
+
+@case("framed-by-gains", _FRAMED)
+def framed_by_gains(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A stranger renumbered towards a model, channels after what the norms of both let through."""
+    root, stranger = zoo.root(seed), zoo.stranger(seed)
+    return root, arrange(number_by_gains(stranger, root), root, channels=False)
+
+
+@case("framed-with-columns", _FRAMED)
+def framed_with_columns(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A renumbered stranger, columns scaled so that its norms let through what a model's do."""
+    root, stranger = zoo.root(seed), zoo.stranger(seed)
+    return root, scale_columns(arrange(stranger, root), root)
 
 
 @case("framed-units", _FRAMED)

@@ -17,7 +17,7 @@ from benchmarks.redteam.cases.registry import (
     true,
 )
 from benchmarks.redteam.checkpoint import Checkpoint
-from benchmarks.redteam.layers import EMBEDDING, K, Q, names_of
+from benchmarks.redteam.layers import ATTENTION, EMBEDDING, FEED_FORWARD, K, Q, names_of
 from benchmarks.redteam.relabelling import Rng, fold_gains, launder, orthogonal, rotate
 from benchmarks.redteam.surgery import redrawn
 from benchmarks.redteam.truth import Fact
@@ -38,6 +38,30 @@ from benchmarks.redteam.zoo import Zoo
 def same_initialisation(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """One initialisation, trained apart on other data."""
     return zoo["base-a"], zoo["tie-a"]
+
+
+@case(
+    "first-weights-with-gains",
+    true(
+        "partial",
+        "partial",
+        "partial",
+        {norms(): Fact.EQUAL, embedding(): Fact.EQUAL},
+        rest=Fact.INITIAL,
+    ),
+)
+def first_weights_with_gains(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A model that kept much of its first weights, and these with its gains and its embedding.
+
+    The first weights are drawn and added to a trained model's.
+    """
+    root = zoo.root(seed)
+    first = {
+        name: rng.normal(0, 0.02, root.tensors[name].shape).astype(np.float32)
+        for name in names_of(root, (*ATTENTION, *FEED_FORWARD), range(root.depth))
+    }
+    trained = root.changed({name: root.tensors[name] + one for name, one in first.items()})
+    return trained, trained.changed(first)
 
 
 _TWINS = true(

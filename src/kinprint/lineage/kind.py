@@ -93,10 +93,12 @@ def kind_of_relation(parts: Sequence[PartFinding], arranged: float) -> Kind:
     gains = [one.gains for one in open_ if one.gains is not None]
     if gains and sum(gains) / len(gains) <= APART_GAINS:
         return Kind(Relation.DEPENDENT, (VerdictReason.LEARNT_APART, VerdictReason.MATRICES_ALIKE))
+    units = [one for one in learnt_apart or open_ if one.part.component is not Component.ATTENTION]
+    as_arranged = max((one.likeness or 0.0 for one in units), default=0.0) <= arranged
     if not learnt_apart:
-        return Kind(Relation.DEPENDENT, (VerdictReason.LEARNT_SILENT,))
-    units = [one for one in learnt_apart if one.part.component is not Component.ATTENTION]
-    if max((one.likeness or 0.0 for one in units), default=0.0) <= arranged:
+        arranged_too = (VerdictReason.ARRANGED,) if gains and units and as_arranged else ()
+        return Kind(Relation.DEPENDENT, (VerdictReason.LEARNT_SILENT, *arranged_too))
+    if as_arranged:
         return Kind(Relation.DEPENDENT, (VerdictReason.LEARNT_APART, VerdictReason.ARRANGED))
     return Kind(Relation.SAME_INIT, (VerdictReason.LEARNT_APART,))
 

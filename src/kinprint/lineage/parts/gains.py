@@ -4,7 +4,8 @@ A gain can be divided by any number if the columns that read it are multiplied b
 model computes what it did. The gain times the length of those columns cannot be changed that way.
 Gains start as a constant. The lengths of columns scatter a little from the start, the more so the
 fewer rows there are, and models with one initialisation have that in common. It is taken off, so
-that what is left was learnt.
+that what is left was learnt. Gains of one model may be written into another, but for the lengths of
+the columns behind them, which tell by themselves where they vary enough.
 """
 
 from __future__ import annotations
@@ -38,17 +39,23 @@ class EffectiveGains(Struct, frozen=True):
     scores: NDArray[np.float64]
     chance: float
 
+    @property
+    def learnt(self) -> float:
+        """What of it is not."""
+        return 1.0 - self.chance
+
 
 def effective_gains(
-    model: Prepared, part: Part, residual: ResidualMap = IDENTITY
+    model: Prepared, part: Part, residual: ResidualMap = IDENTITY, *, stored: bool = True
 ) -> EffectiveGains | None:
-    """The effective gains of a part, in the basis that a map leads to; None if too few rows."""
+    """The effective gains of a part, in the basis that a map leads to; None if too few rows.
+
+    Without the gains that are `stored` they are the lengths of columns alone.
+    """
     rows = _reading_rows(model, part)
     if not rows or sum(map(len, rows)) < FEWEST_ROWS:
         return None
-    layer = -1 if part.layer is None else part.layer
-    attention = part.component is Component.ATTENTION
-    gain = model.attention_gain(layer) if attention else model.feed_forward_gain(layer)
+    gain = _stored_gain(model, part) if stored else np.float32(1)
     with np.errstate(over="ignore", invalid="ignore"):
         columns = residual.carry(np.concatenate(rows).astype(np.float64) * gain)
         squares = np.square(columns)
@@ -72,6 +79,8 @@ def gain_likeness(
     partner: Part,
     likeness: float,
     residual: ResidualMap = IDENTITY,
+    *,
+    stored: bool = True,
 ) -> float | None:
     """Correlation of what two parts learnt of their effective gains; None if not known.
 
@@ -84,18 +93,45 @@ def gain_likeness(
     part, partner : the parts.
     likeness : the correlation r of their matrices.
     residual : leads from the channels of the first model to those of the second.
+    stored : whether gains as stored count, or the columns behind them alone.
     """
     if first.width != second.width:
         return None
-    x, y = effective_gains(first, part, residual), effective_gains(second, partner)
+    x = effective_gains(first, part, residual, stored=stored)
+    y = effective_gains(second, partner, stored=stored)
     if x is None or y is None:
         return None
-    learnt = float(np.sqrt((1.0 - x.chance) * (1.0 - y.chance)))
-    if learnt < max(LEARNT, _SURELY * np.sqrt(2.0 / first.width)):
-        return None
+    learnt = float(np.sqrt(x.learnt * y.learnt))
+    least = max(LEARNT, _SURELY * np.sqrt(2.0 / first.width))
+    if learnt < least:
+        # Of matrices that were taken over, columns of both are as chance made them, or of neither.
+        return 0.0 if not stored and max(x.learnt, y.learnt) >= 2.0 * least else None
     by_chance = likeness**2 * float(np.sqrt(x.chance * y.chance))
     found = float(np.corrcoef(x.scores, y.scores)[0, 1])
     return float(np.clip((found - by_chance) / learnt, -1.0, 1.0))
+
+
+def column_likeness(
+    first: Prepared, second: Prepared, part: Part, partner: Part, likeness: float, least: float
+) -> float | None:
+    """The same of the columns alone, where gains as stored agree so much that one model's may have
+    been written into the other; None where they do not, or columns do not tell."""
+    if first.width != second.width:
+        return None
+    gains = _stored_gain(first, part), _stored_gain(second, partner)
+    if any(map(degenerate, gains)):
+        return None
+    ours, theirs = (np.asarray(normal_scores(one)) for one in gains)
+    if np.corrcoef(ours, theirs)[0, 1] < least:
+        return None
+    return gain_likeness(first, second, part, partner, likeness, stored=False)
+
+
+def _stored_gain(model: Prepared, part: Part) -> Floats:
+    layer = -1 if part.layer is None else part.layer
+    if part.component is Component.ATTENTION:
+        return model.attention_gain(layer)
+    return model.feed_forward_gain(layer)
 
 
 def _reading_rows(model: Prepared, part: Part) -> list[Floats]:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.parts.equality import ComparedNumbers, EqualNumbers
-from kinprint.lineage.parts.gains import gain_likeness
+from kinprint.lineage.parts.gains import column_likeness, gain_likeness
 from kinprint.lineage.parts.scores import HEAD, MATCHED_COLUMNS, TABLE, PartScore
 from kinprint.lineage.parts.shares import MOSTLY, linked_share, sure_shares
 from kinprint.lineage.parts.silence import (
@@ -369,6 +369,13 @@ class Judge(Struct, frozen=True):
         if part.component not in MATRICES or part.component is Component.MIXER:
             return None
         return gain_likeness(self.a.prepared, self.b.prepared, part, partner, likeness)
+
+    def columns(self, finding: PartFinding) -> float | None:
+        """The likeness of a part's columns alone, where its gains may have been written in."""
+        if finding.gains is None or finding.partner is None:
+            return None
+        models, parts = (self.a.prepared, self.b.prepared), (finding.part, finding.partner)
+        return column_likeness(*models, *parts, finding.likeness or 0.0, self.limits.gains)
 
     def _may_need(self, part: Part) -> bool:
         """Whether reading more of a part would decide it."""

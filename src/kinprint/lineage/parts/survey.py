@@ -43,7 +43,7 @@ from kinprint.lineage.parts.silence import (
     only_there,
     unread_there,
 )
-from kinprint.lineage.parts.taken_over import judged
+from kinprint.lineage.parts.taken_over import Circumstances, judged
 from kinprint.lineage.parts.untrained import marked, without_untrained
 from kinprint.lineage.reading.sample import Extent, Sample
 from kinprint.lineage.side import Side
@@ -75,16 +75,19 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
     samples = a.prepared.stored, b.prepared.stored
     own = [judge.finding(part) for part in sorted(ours, key=order)]
     own = counted_once([*own, *judge.further(own)])
-    told = judged(
-        own,
+    arranged = arranged_likeness(pair)
+    known = Circumstances(
         judge.limits,
         judge.moved,
+        arranged,
         arranged_norms(pair),
         partial(_carried_gains, pair, a),
+        judge.columns,
         judge.as_stored,
         lambda one: marked(one, *samples),
         judge.turnable,
     )
+    told = judged(own, known)
     told = list(without_untrained([judge.at_least(one) for one in told], *samples))
     met = {one.partner for one in own}
     packed = has_nameless_codes(ours)
@@ -99,7 +102,7 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
     return Sharing(
         tuple(_in_towers(one, *towers) for one in settled(judge, told, evidence)),
         in_order(_in_towers(one, towers[1], towers[1]) for one in alone),
-        arranged_likeness(pair),
+        arranged,
         max(side.prepared.sample.hidden for side in (a, b)),
     )
 

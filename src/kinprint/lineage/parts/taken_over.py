@@ -14,11 +14,14 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kinprint.lineage.parts.arranged import MIXED
 from kinprint.lineage.reading.parts import TABLES
 from kinprint.records import Component, PartFinding, PartState
 
 MATRICES = (Component.ATTENTION, Component.FEED_FORWARD, Component.EXPERT, Component.MIXER)
 """Components that are matrices of the layers."""
+UNITS = (Component.FEED_FORWARD, Component.EXPERT)
+"""Those whose units have partners, and cannot be mixed."""
 
 
 class Limits(Struct, frozen=True):
@@ -81,40 +84,53 @@ def limits_of(first: int, second: int) -> Limits:
     return NARROW if first < NARROWER else LIMITS
 
 
-def judged(
-    findings: Sequence[PartFinding],
-    limits: Limits,
-    moved: float,
-    arranged_norms: Callable[[float], float],
-    carried_gains: Callable[[PartFinding], float | None],
-    as_stored: Callable[[PartFinding], bool],
-    marked: Callable[[PartFinding], bool],
-    turnable: Callable[[PartFinding], bool],
-) -> list[PartFinding]:
-    """Findings that say of each linked part whether it was taken over.
+class Circumstances(Struct, frozen=True):
+    """What else is known of two models, beside what was found of their parts.
 
-    Gains of single layers scatter, so that the mean decides for those that do not tell themselves.
-    Gains that are linked alone have no first weights in common: they were taken over if numbering
-    channels anew does not make strangers' as alike.
-
-    Parameters
+    Attributes
     ----------
-    findings : what is known about each part; `learnt` is true where numbers are equal.
     limits : those of the models' width.
     moved : how far gains have moved from their start.
+    arranged : how alike strangers' feed-forwards can be made.
     arranged_norms : what numbering channels anew gives so many of strangers' gains.
     carried_gains : the likeness of the gains of a part in the basis that was found, for parts that
         are not linked in the basis as stored.
+    columns : the likeness of the columns of a part alone, where its gains may have been written in.
     as_stored : whether a part is linked in the basis as stored.
     marked : whether training has left a mark on the matrices of a part, in both models.
     turnable : whether so few rows of a table were read that a stranger's can be turned to them.
     """
+
+    limits: Limits
+    moved: float
+    arranged: float
+    arranged_norms: Callable[[float], float]
+    carried_gains: Callable[[PartFinding], float | None]
+    columns: Callable[[PartFinding], float | None]
+    as_stored: Callable[[PartFinding], bool]
+    marked: Callable[[PartFinding], bool]
+    turnable: Callable[[PartFinding], bool]
+
+
+def judged(findings: Sequence[PartFinding], known: Circumstances) -> list[PartFinding]:
+    """Findings that say of each linked part whether it was taken over.
+
+    Gains of single layers scatter, so that the mean decides for those that do not tell themselves.
+    They alone decide nothing: whoever numbers a stranger's channels anew, or scales its columns,
+    makes them agree, but not its matrices. Gains that are linked alone have no first weights in
+    common: they were taken over if numbering channels anew does not make strangers' as alike.
+    `learnt` of the findings is true where numbers are equal.
+    """
+    limits = known.limits
     linked = [one for one in findings if one.state.linked]
     matrices = [one for one in linked if one.part.component in MATRICES]
     norms = [one for one in linked if one.part.component is Component.NORMS]
-    only_norms = len(norms) == len(linked)
     gains = _mean([one.gains for one in matrices if not one.learnt])
-    carried = _mean([carried_gains(one) for one in matrices]) if gains is None else None
+    carried = _mean([known.carried_gains(one) for one in matrices]) if gains is None else None
+    columns = _mean([known.columns(one) for one in matrices if not one.learnt])
+    least_alike = max(known.arranged, SAME_INIT_MATRICES)
+    units = [one for one in matrices if one.part.component in UNITS]
+    alike_units = {one.part.layer for one in units if (one.likeness or 0.0) > least_alike}
     norm = _mean([one.likeness for one in norms])
     gains_linked = math.fsum(one.weights * one.share for one in norms)
     # Equal gains were written in, and say nothing of matrices.
@@ -134,33 +150,48 @@ def judged(
 
         Models that started alike and were hardly trained have matrices as alike as that.
         """
-        told, least = (every_norm, limits.norms) if as_stored(one) else (carried, limits.gains)
+        as_stored = known.as_stored(one)
+        told, least = (every_norm, limits.norms) if as_stored else (carried, limits.gains)
         likeness = one.likeness or 0.0
         with_others = all_alike >= limits.matrices and likeness > SAME_INIT_MATRICES
-        alike = moved >= TRAINED and (likeness >= limits.matrices or with_others)
-        return alike and (marked(one) if told is None else told >= least)
+        alike = known.moved >= TRAINED and (likeness >= limits.matrices or with_others)
+        return alike and (known.marked(one) if told is None else told >= least)
+
+    def not_arranged(one: PartFinding) -> bool:
+        """Whether a matrix is more alike than a stranger's, or that of a trained twin, can be made.
+
+        Values can be mixed, so that a layer's feed-forward speaks for its attention.
+        """
+        likeness = one.likeness or 0.0
+        if one.learnt or one.part.component in UNITS:
+            return bool(one.learnt) or likeness > least_alike
+        return likeness > MIXED or one.part.layer in alike_units
 
     def of_matrix(one: PartFinding) -> bool | None:
         if gains is None:
-            return True if alike_without_gains(one) or (carried or 0.0) >= limits.gains else None
+            told = (carried or 0.0) >= limits.gains and not_arranged(one)
+            return True if told or alike_without_gains(one) else None
         if gains >= limits.gains:
-            return True if one.gains is None or one.gains > APART_GAINS else None
+            told = not_arranged(one) and (columns is None or columns >= limits.gains)
+            return True if told and (one.gains is None or one.gains > APART_GAINS) else None
         started_alike = most <= APART_GAINS and (one.likeness or 0.0) <= SAME_INIT_MATRICES
         return False if started_alike else None
+
+    own = any(map(not_arranged, matrices))
 
     def learnt(one: PartFinding) -> bool | None:
         if one.learnt or one not in linked:
             return one.learnt
         match one.part.component:
             case Component.NORMS:
-                least = arranged_norms(gains_linked) if only_norms else limits.norms
+                least = limits.norms if own else known.arranged_norms(gains_linked)
                 return True if (norm or 0.0) >= least else None
             case Component.ATTENTION | Component.FEED_FORWARD | Component.EXPERT:
                 return of_matrix(one)
         return None
 
     told = [replace(one, learnt=learnt(one)) for one in findings]
-    return _with_tables(told, turnable)
+    return _with_tables(told, known.turnable)
 
 
 def _with_tables(
