@@ -225,6 +225,7 @@ def _values() -> dict[str, str]:
         "unlike": f"{columns.UNLIKE:.2f}",
         "turned": f"{arranged.TURNED:.2f}",
         "arranged": f"{arranged.ARRANGED:.2f}",
+        "mixed": f"{arranged.MIXED:.2f}",
         "arranged_norms": f"{arranged.ARRANGED_NORMS:.2f}",
         "half": f"{100 * kind.HALF:.0f} %",
         "two_limit": f"{two.mean:.2f}",

@@ -77,7 +77,7 @@ def test_hostile_names_stay_text(at: int) -> None:
 @pytest.mark.parametrize(
     ("relation", "likeness", "told"),
     [
-        (Relation.DERIVED, 0.9999, "0.99"),
+        (Relation.DERIVED, 0.9999, "0.9999"),
         (Relation.SAME_WEIGHTS, 0.9996, "1.00"),
         (Relation.IDENTICAL, 1.0, "1.00"),
         (Relation.DEPENDENT, -0.001, "0.00"),

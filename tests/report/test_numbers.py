@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kinprint import text
 from kinprint.report import numbers
-from kinprint.report.numbers import SENTENCE, SHORT, PStyle, RoundedP, rounded_p
+from kinprint.report.numbers import SENTENCE, SHORT, PStyle, RoundedP, likeness_in_words, rounded_p
 from kinprint.report.results.html import fragment
 from kinprint.report.views.markdown.escape import table as markdown
 from kinprint.report.views.terminal.study import table_lines
@@ -92,6 +92,24 @@ def test_a_share_in_a_sentence_is_said_in_its_language(
         told = text.say("verdict.coverage.share", language, share=said)
         assert shown in told
         assert "를" not in told.split(".")[0] or language == "en"
+
+
+@pytest.mark.parametrize(
+    ("likeness", "told"),
+    [
+        (0.746, "0.75"),
+        (0.9949, "0.99"),
+        (0.9951, "0.995"),
+        (0.9969, "0.996"),
+        (0.9994, "0.999"),
+        (0.99959, "0.9995"),
+        (0.999989, "0.9999"),
+        (1.0, "0.9999"),
+    ],
+)
+def test_what_is_nearly_equal_is_not_called_a_tune(likeness: float, told: str) -> None:
+    assert likeness_in_words(likeness, equal=False) == told
+    assert likeness_in_words(likeness, equal=True) == "1.00"
 
 
 @pytest.mark.parametrize(

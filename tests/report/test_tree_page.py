@@ -111,7 +111,7 @@ def document(names: tuple[str, ...] = NAMES) -> TreeDocument:
 
 
 def test_a_likeness_of_one_is_kept_for_what_is_equal() -> None:
-    for relation, told in ((Relation.DERIVED, "0.99"), (Relation.IDENTICAL, "1.00")):
+    for relation, told in ((Relation.DERIVED, "0.9999"), (Relation.IDENTICAL, "1.00")):
         near = edge(0, 1, relation=relation, likeness=1.0)
         assert trees.line_of(near, "en").endswith(f"likeness {told}")
         assert trees.line_of(near, "ko").endswith(f"유사도 {told}")

@@ -103,8 +103,16 @@ def log10_reading(log10_p: float | None) -> str:
 
 
 def likeness_in_words(likeness: float, equal: bool) -> str:
-    """A likeness with two decimals; 1.00 is kept for what is equal, rounding aside."""
-    return "1.00" if equal else fixed(min(likeness, 0.99), 2)
+    """A likeness with two decimals; 1.00 is kept for what is equal, rounding aside.
+
+    What is nearly equal has up to four, which are cut off and not rounded.
+    """
+    if equal:
+        return "1.00"
+    if likeness < 0.995:
+        return fixed(min(likeness, 0.99), 2)
+    decimals = 3 if likeness < 0.9995 else 4
+    return fixed(min(math.floor(likeness * 10**decimals) / 10**decimals, 0.9999), decimals)
 
 
 def likeness_of_models(likeness: float, relation: Relation) -> str:

@@ -136,7 +136,7 @@ def test_a_likeness_of_some_of_a_part_says_of_how_much() -> None:
     )
 
 
-@pytest.mark.parametrize(("likeness", "shown"), [(1.0, "1.00"), (0.9999, "0.99")])
+@pytest.mark.parametrize(("likeness", "shown"), [(1.0, "1.00"), (0.9999, "0.9999")])
 def test_a_part_is_called_equal_as_the_whole_is(likeness: float, shown: str) -> None:
     document = comparison()
     part = next(one for one in document.verdict.parts if one.likeness and one.state == "shared")
@@ -147,7 +147,7 @@ def test_a_part_is_called_equal_as_the_whole_is(likeness: float, shown: str) -> 
     assert f"{shown} (50 %)" in page
 
 
-@pytest.mark.parametrize(("likeness", "shown"), [(1.0, "1.00"), (0.9999, "0.99")])
+@pytest.mark.parametrize(("likeness", "shown"), [(1.0, "1.00"), (0.9999, "0.9999")])
 def test_the_ruler_calls_equal_what_is_equal_as_far_as_it_is_linked(
     likeness: float, shown: str
 ) -> None:

@@ -29,7 +29,8 @@ class Limits(Struct, frozen=True):
 
     Attributes
     ----------
-    gains : of the effective gains that feed linked matrices, on average.
+    gains : of the effective gains that feed linked matrices, on average, where these are more alike
+        than strangers' can be made.
     matrices : of a matrix, or of all on average, where these cannot be compared, if gains have
         moved by `TRAINED` and either norms agree as those taken over do, or none can be compared
         and training has left its mark on the matrix.
