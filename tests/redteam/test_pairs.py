@@ -1,8 +1,8 @@
 """Crafted pairs with a known truth: nothing false is said about them.
 
-The pairs of `benchmarks.redteam` that the models of the package suffice for: one or two of a kind as
-people compare them, and all of them among the slow tests, at a lower level and within a small budget
-too. What is known to be false today stands in `benchmarks/redteam/known_false.py`.
+The pairs of `benchmarks.redteam` that the models of the package suffice for: one or two of a kind
+as people compare them, and all of them among the slow tests, at a lower level and within a small
+budget too. What is known to be false today stands in `benchmarks/redteam/known_false.py`.
 """
 
 from __future__ import annotations

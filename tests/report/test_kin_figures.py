@@ -14,6 +14,7 @@ from kinprint.report.figures.comparison import charts_of, evidence_chart, kinshi
 from kinprint.report.figures.drawing import Picture, draw
 from kinprint.report.matrix import joints, pairs_by_place
 from kinprint.report.schema import ComparisonDocument
+from kinprint.text import say
 from tests.report.kin_documents import RELATIONS, comparison, matrix
 
 
@@ -57,6 +58,16 @@ def test_the_evidence_picture_has_every_test_with_a_null() -> None:
     assert {one.test for one in with_null} <= shown
     powers = [float(row.p.removeprefix("p ≤ 10^")) for row in chart.rows if "^" in row.p]
     assert all(one <= other for one, other in pairwise(powers)) and powers[0] < -100
+
+
+def test_what_has_no_p_value_has_a_key_that_says_so() -> None:
+    chart = evidence_chart(comparison())
+    with_p = tuple(row for row in chart.rows if not row.calibrated)
+    assert all(("p" in row.p) != row.calibrated for row in chart.rows)
+    key = say("page.mark.calibrated", "en")
+    for rows in (chart.rows, with_p):
+        shown = {one.get_text() for one in texts(draw(msgspec.structs.replace(chart, rows=rows)))}
+        assert (key in shown) == (rows != with_p)
 
 
 def test_documents_with_little_in_them() -> None:

@@ -7,6 +7,7 @@ them, so each row runs from its least to its greatest value and names both.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -31,7 +32,8 @@ _SOFTER = "#8a6d00"
 class Null(Struct, frozen=True):
     """One test: its name and words, a sample of chance, the pair's value and what p says.
 
-    `calibrated` ones rank the pair among known strangers and decide nothing.
+    `calibrated` ones rank the pair among known strangers and decide nothing; they have no p, and
+    the value stands in its place.
     """
 
     test: str
@@ -70,7 +72,8 @@ def lay_out_nulls(chart: Nulls, width: float, language: str, size: float) -> Blo
             strip = Box(box.left + names, top - _STRIP, box.width - names - right, _STRIP)
             _paint_strip(figure, strip, row)
             middle = top - _STRIP / 2
-            write(figure, box.left + box.width, middle, row.p, TICK, INK, STRONG, ha="right")
+            ink = _SOFTER if row.calibrated else INK
+            write(figure, box.left + box.width, middle, row.p, TICK, ink, STRONG, ha="right")
             top -= height
         if not chart.rows:
             write(
@@ -86,8 +89,11 @@ def lay_out_nulls(chart: Nulls, width: float, language: str, size: float) -> Blo
     body = Block(sum(heights) or line_height(TICK) * 1.5, paint)
     keys = [
         Key(said("report.picture.chance", language), _hill_sign),
-        Key(said("report.picture.pair", language), _pair_sign),
+        Key(said("report.picture.pair", language), partial(_pair_sign, calibrated=False)),
     ]
+    if any(row.calibrated for row in chart.rows):
+        sign = partial(_pair_sign, calibrated=True)
+        keys.append(Key(said("page.mark.calibrated", language), sign))
     return titled(chart.title, chart.note, width, language, size, body, more=keys)
 
 
@@ -111,12 +117,17 @@ def _paint_strip(figure: Figure, box: Box, row: Null) -> None:
         write(figure, x, box.bottom, shown(value, 2), NOTE - 1, SOFT, ha=side, va="top")
     if row.value is None:
         return
-    colour = _SOFTER if row.calibrated else kind_named("pair").colour
+    colour, marker = _mark(row.calibrated)
     axes.axvline(row.value, color=colour, linewidth=1.4, zorder=3)
     axes.plot(
-        [row.value], [0.62], marker="s" if row.calibrated else "D", color=colour, markersize=6,
+        [row.value], [0.62], marker=marker, color=colour, markersize=6,
         markeredgecolor=PAPER, markeredgewidth=0.7, zorder=4, clip_on=False,
     )  # fmt: skip
+
+
+def _mark(calibrated: bool) -> tuple[str, str]:
+    """The colour and marker of a pair."""
+    return (_SOFTER, "s") if calibrated else (kind_named("pair").colour, "D")
 
 
 def _hill(sample: tuple[float, ...], low: float, span: float) -> tuple[list[float], list[float]]:
@@ -140,15 +151,15 @@ def _hill_sign(box: Box) -> list[Artist]:
     ]  # fmt: skip
 
 
-def _pair_sign(box: Box) -> list[Artist]:
+def _pair_sign(box: Box, calibrated: bool) -> list[Artist]:
     from matplotlib.lines import Line2D
 
     middle, centre = box.bottom + box.height / 2, box.left + box.width / 2
-    colour = kind_named("pair").colour
+    colour, marker = _mark(calibrated)
     return [
         Line2D((centre, centre), (middle - 0.08, middle + 0.08), color=colour, linewidth=1.4),
         Line2D(
-            [centre], [middle], color=colour, marker="D", markersize=6, linestyle="none",
+            [centre], [middle], color=colour, marker=marker, markersize=6, linestyle="none",
             markeredgecolor=PAPER, markeredgewidth=0.7,
         ),
     ]  # fmt: skip
