@@ -57,8 +57,10 @@ def effective_gains(
         return None
     gain = _stored_gain(model, part) if stored else np.float32(1)
     with np.errstate(over="ignore", invalid="ignore"):
-        columns = residual.carry(np.concatenate(rows).astype(np.float64) * gain)
-        squares = np.square(columns)
+        columns = np.concatenate(rows, dtype=np.float64)
+        columns *= gain
+        columns = residual.carry(columns)
+        squares = np.square(columns, out=columns)
         effective = np.sqrt(squares.mean(axis=0))
     if not np.isfinite(effective).all() or degenerate(effective):
         return None
