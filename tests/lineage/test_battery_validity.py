@@ -14,12 +14,23 @@ from kinprint.lineage.battery import run_battery
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.side import Side
 from tests.lineage.made import made, noisy
-from tests.lineage.null_pairs import PAIRS, upcycled
+from tests.lineage.null_pairs import MASKS, PAIRS, upcycled
 from tests.lineage.relabelling import relabelled
 from tests.lineage.sweep import TOGETHER, draw
 from tests.nulls.worlds import assert_valid
 
 DRAWS = 60
+SIBLINGS = {
+    "strangers, heavy tails",
+    "strangers, heads with heavy tails",
+    "same contents, renamed",
+    "trained heads, renamed",
+    "heavy tails, renamed",
+    "plain feed-forwards, renamed",
+    "fewer channels without tokens, renamed",
+    "widened alike, renamed",
+    *(f"one mask, {mask}, renamed" for mask in MASKS),
+}
 SAME = made(40, width=24, depth=2, units=32, tokens=64)
 
 
@@ -46,7 +57,10 @@ def test_relabelled_models_give_valid_p_values(one: Sample, other: Sample) -> No
     assert (aligned["S1"].alignment_quality or 0.0) > 1.5
 
 
-@pytest.mark.parametrize("kind", PAIRS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=pytest.mark.slow) if kind in SIBLINGS else kind for kind in PAIRS],
+)
 def test_every_kind_of_null_pair_gives_valid_p_values(kind: str) -> None:
     found = draw(kind, 12, seed=1)
     assert len(found[kind, TOGETHER]) == 12

@@ -98,7 +98,7 @@ def test_copied_layers_are_no_common_start(layers: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(
     ("start", "pairs", "sizes"),
     [
-        (identity, 60, {"width": 64, "depth": 2, "units": 64}),
+        pytest.param(identity, 60, {"width": 64, "depth": 2, "units": 64}, marks=pytest.mark.slow),
         (identities, 24, {"width": 64, "depth": 12, "units": 16}),
     ],
 )

@@ -380,7 +380,29 @@ CASES: dict[str, Change] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+SIBLINGS = {
+    "began as identities",
+    "began as little of the identity",
+    "channels sorted along an axis",
+    "copied heads",
+    "decays partly moved",
+    "few zeros",
+    "half padding",
+    "mixes partly moved",
+    "one identity",
+    "rates of half the rows moved",
+    "rates partly moved",
+    "signs at right angles",
+    "two of four",
+    "units sorted in blocks",
+    "wave added",
+}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=pytest.mark.slow) if case in SIBLINGS else case for case in CASES],
+)
 def test_strangers_stay_strangers(case: str, tmp_path: Path) -> None:
     """Same data, same tokenizer, same configuration, same surgery: still no evidence."""
     found = strangers(tmp_path, CASES[case])

@@ -120,7 +120,7 @@ def test_what_a_model_says_about_itself_is_not_needed(
     assert found.subjects[0].files == 0 and any("dates" in str(note) for note in found.notes)
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_model_whose_numbers_make_no_sense_spoils_its_own_pairs(demo: Path, jobs: int) -> None:
     """In this process, and in others: what cannot be compared is told pair by pair."""
     read = list(samples_of(demo / "zoo", NAMES).values())

@@ -72,7 +72,14 @@ def plain() -> Comparison:
 
 
 @pytest.mark.parametrize(
-    "place", ["encoder.layers", "ema.model.layers", "layers", "model.language_model.layers"]
+    "place",
+    [
+        "encoder.layers",
+        *(
+            pytest.param(other, marks=pytest.mark.slow)
+            for other in ("ema.model.layers", "layers", "model.language_model.layers")
+        ),
+    ],
 )
 def test_tiny_layers_change_no_verdict(plain: Comparison, tmp_path: Path, place: str) -> None:
     own = tensors_of("a-cpt")

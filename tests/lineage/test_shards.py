@@ -50,7 +50,7 @@ def found(result: Comparison) -> tuple[Any, ...]:
     return verdict["relation"], verdict["link"]["log10_p"], verdict["parts"]
 
 
-@pytest.mark.parametrize("files", [13, 40])
+@pytest.mark.parametrize("files", [13, pytest.param(40, marks=pytest.mark.slow)])
 def test_a_model_that_is_read_whole_is_the_same_in_many_files(
     demo: Path, tmp_path: Path, files: int
 ) -> None:

@@ -399,7 +399,7 @@ def test_parts_that_were_cut_to_zeros_end_no_comparison(tmp_path: Path, kept: st
     assert found.relation in (Relation.DERIVED, Relation.PARTIAL)
 
 
-@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("tied", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_head_that_was_trained_on_is_taken_over_and_a_strangers_is_not(
     tmp_path: Path, tied: bool
 ) -> None:
