@@ -41,7 +41,9 @@ def found(
     parts = [Part(component, layer) for layer in range(LAYERS)]
     state = PartState.EQUAL if equal else PartState.SHARED
     return [
-        PartFinding(part, part, state, likeness, gains=gains, learnt=True if equal else None)
+        PartFinding(
+            part, part, state, likeness, gains=gains, learnt=True if equal else None, weights=1
+        )
         for part in parts
     ]
 
@@ -51,7 +53,8 @@ def circumstances(**others: Any) -> Circumstances:
     usual = Circumstances(
         limits=LIMITS,
         moved=1.0,
-        arranged=0.35,
+        arranged=lambda _: 0.35,
+        mixed=0.6,
         arranged_norms=lambda _: 0.9,
         carried_gains=lambda _: None,
         columns=lambda _: None,

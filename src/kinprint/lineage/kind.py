@@ -30,7 +30,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from kinprint.lineage.parts.taken_over import APART_GAINS, MATRICES
+from kinprint.lineage.parts.taken_over import APART_GAINS, MATRICES, UNITS, as_a_whole
 from kinprint.records import (
     LONE_TOWERS,
     Amount,
@@ -73,7 +73,8 @@ def kind_of_relation(parts: Sequence[PartFinding], arranged: float) -> Kind:
     parts
         What is known about each part.
     arranged
-        The likeness that strangers' feed-forwards can be given without a common weight.
+        The mean likeness that those of the feed-forwards which are linked can be given without a
+        common weight.
     """
     read = [one for one in parts if one.state is not PartState.NOT_READ]
     if _all_equal(parts, read):
@@ -93,8 +94,8 @@ def kind_of_relation(parts: Sequence[PartFinding], arranged: float) -> Kind:
     gains = [one.gains for one in open_ if one.gains is not None]
     if gains and sum(gains) / len(gains) <= APART_GAINS:
         return Kind(Relation.DEPENDENT, (VerdictReason.LEARNT_APART, VerdictReason.MATRICES_ALIKE))
-    units = [one for one in learnt_apart or open_ if one.part.component is not Component.ATTENTION]
-    as_arranged = max((one.likeness or 0.0 for one in units), default=0.0) <= arranged
+    units = [one for one in learnt_apart or open_ if one.part.component in UNITS]
+    as_arranged = sum(map(as_a_whole, units)) <= arranged * len(units)
     if not learnt_apart:
         arranged_too = (VerdictReason.ARRANGED,) if gains and units and as_arranged else ()
         return Kind(Relation.DEPENDENT, (VerdictReason.LEARNT_SILENT, *arranged_too))

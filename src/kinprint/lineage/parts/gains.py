@@ -116,8 +116,8 @@ def gain_likeness(
 def column_likeness(
     first: Prepared, second: Prepared, part: Part, partner: Part, likeness: float, least: float
 ) -> float | None:
-    """The same of the columns alone, where gains as stored agree so much that one model's may have
-    been written into the other; None where they do not, or columns do not tell."""
+    """The same of the columns alone, where gains as stored agree by `least`, so that those of one
+    model may have been written into the other; None where they do not, or columns do not tell."""
     if first.width != second.width:
         return None
     gains = _stored_gain(first, part), _stored_gain(second, partner)

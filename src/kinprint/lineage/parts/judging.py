@@ -375,7 +375,9 @@ class Judge(Struct, frozen=True):
         if finding.gains is None or finding.partner is None:
             return None
         models, parts = (self.a.prepared, self.b.prepared), (finding.part, finding.partner)
-        return column_likeness(*models, *parts, finding.likeness or 0.0, self.limits.gains)
+        # Gains that were written in agree more than they do together with what they feed.
+        least = max(self.limits.gains, finding.gains)
+        return column_likeness(*models, *parts, finding.likeness or 0.0, least)
 
     def _may_need(self, part: Part) -> bool:
         """Whether reading more of a part would decide it."""

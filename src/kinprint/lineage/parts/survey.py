@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from kinprint.lineage.alignment.residual import MapSource
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.pair import Pair
-from kinprint.lineage.parts.arranged import arranged_likeness, arranged_norms
+from kinprint.lineage.parts.arranged import arranged_norms, arranged_units, arranged_values
 from kinprint.lineage.parts.equality import compare_numbers, copies, information_for
 from kinprint.lineage.parts.findings import Sharing, in_order, order
 from kinprint.lineage.parts.gains import gain_likeness
@@ -43,7 +43,7 @@ from kinprint.lineage.parts.silence import (
     only_there,
     unread_there,
 )
-from kinprint.lineage.parts.taken_over import Circumstances, judged
+from kinprint.lineage.parts.taken_over import UNITS, Circumstances, judged
 from kinprint.lineage.parts.untrained import marked, without_untrained
 from kinprint.lineage.reading.sample import Extent, Sample
 from kinprint.lineage.side import Side
@@ -75,11 +75,12 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
     samples = a.prepared.stored, b.prepared.stored
     own = [judge.finding(part) for part in sorted(ours, key=order)]
     own = counted_once([*own, *judge.further(own)])
-    arranged = arranged_likeness(pair)
+    arranged = arranged_units(pair)
     known = Circumstances(
         judge.limits,
         judge.moved,
         arranged,
+        arranged_values(pair),
         arranged_norms(pair),
         partial(_carried_gains, pair, a),
         judge.columns,
@@ -102,7 +103,9 @@ def _sharing_of(pair: Pair, a: Side, evidence: Sequence[Evidence], charge: Charg
     return Sharing(
         tuple(_in_towers(one, *towers) for one in settled(judge, told, evidence)),
         in_order(_in_towers(one, towers[1], towers[1]) for one in alone),
-        arranged,
+        arranged(
+            sum(one.weights for one in told if one.state.linked and one.part.component in UNITS)
+        ),
         max(side.prepared.sample.hidden for side in (a, b)),
     )
 

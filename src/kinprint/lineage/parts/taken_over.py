@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kinprint.lineage.parts.arranged import MIXED
+from kinprint.lineage.parts.findings import order
 from kinprint.lineage.reading.parts import TABLES
 from kinprint.records import Component, PartFinding, PartState
 
@@ -63,6 +63,10 @@ SAME_INIT_MATRICES = 0.45
 """Correlation of matrices up to which one initialisation explains them: pairs of the zoo that
 started alike and were trained apart keep 0.04 to 0.43. Above it training was short, or gains were
 made anew."""
+COLUMNS = 0.50
+"""Correlation of the columns alone, less what chance gave them, from which on gains that agree may
+be a model's own. Averages of a model and a stranger keep 0.57 or more of half of it, descendants
+after long training 0.70; first weights, which learnt no columns, have none."""
 LEARNT_EMBEDDING = 0.85
 """Correlation of embedding columns that are taken over beside other parts that are, or beside
 matrices that have nothing in common. Rows of tokens that no text had keep their first weights, so
@@ -92,7 +96,9 @@ class Circumstances(Struct, frozen=True):
     ----------
     limits : those of the models' width.
     moved : how far gains have moved from their start.
-    arranged : how alike strangers' feed-forwards can be made.
+    arranged : how alike strangers' feed-forwards can be made on average, if they have so many
+        weights.
+    mixed : how alike their attention can be made.
     arranged_norms : what numbering channels anew gives so many of strangers' gains.
     carried_gains : the likeness of the gains of a part in the basis that was found, for parts that
         are not linked in the basis as stored.
@@ -104,7 +110,8 @@ class Circumstances(Struct, frozen=True):
 
     limits: Limits
     moved: float
-    arranged: float
+    arranged: Callable[[float], float]
+    mixed: float
     arranged_norms: Callable[[float], float]
     carried_gains: Callable[[PartFinding], float | None]
     columns: Callable[[PartFinding], float | None]
@@ -128,10 +135,18 @@ def judged(findings: Sequence[PartFinding], known: Circumstances) -> list[PartFi
     norms = [one for one in linked if one.part.component is Component.NORMS]
     gains = _mean([one.gains for one in matrices if not one.learnt])
     carried = _mean([known.carried_gains(one) for one in matrices]) if gains is None else None
-    columns = _mean([known.columns(one) for one in matrices if not one.learnt])
-    least_alike = max(known.arranged, SAME_INIT_MATRICES)
-    units = [one for one in matrices if one.part.component in UNITS]
-    alike_units = {one.part.layer for one in units if (one.likeness or 0.0) > least_alike}
+    columns = {
+        units: _mean(
+            [
+                known.columns(one)
+                for one in matrices
+                if not one.learnt and (one.part.component in UNITS) is units
+            ]
+        )
+        for units in (False, True)
+    }
+    units = _not_arranged([one for one in matrices if one.part.component in UNITS], known.arranged)
+    alike_layers = {one.part.layer for one in units}
     norm = _mean([one.likeness for one in norms])
     gains_linked = math.fsum(one.weights * one.share for one in norms)
     # Equal gains were written in, and say nothing of matrices.
@@ -163,17 +178,18 @@ def judged(findings: Sequence[PartFinding], known: Circumstances) -> list[PartFi
 
         Values can be mixed, so that a layer's feed-forward speaks for its attention.
         """
-        likeness = one.likeness or 0.0
         if one.learnt or one.part.component in UNITS:
-            return bool(one.learnt) or likeness > least_alike
-        return likeness > MIXED or one.part.layer in alike_units
+            return bool(one.learnt) or one in units
+        vouched = one.part.layer in alike_layers
+        return (one.likeness or 0.0) > (SAME_INIT_MATRICES if vouched else known.mixed)
 
     def of_matrix(one: PartFinding) -> bool | None:
         if gains is None:
             told = (carried or 0.0) >= limits.gains and not_arranged(one)
             return True if told or alike_without_gains(one) else None
         if gains >= limits.gains:
-            told = not_arranged(one) and (columns is None or columns >= limits.gains)
+            own_columns = columns[one.part.component in UNITS]
+            told = not_arranged(one) and (own_columns is None or own_columns >= COLUMNS)
             return True if told and (one.gains is None or one.gains > APART_GAINS) else None
         started_alike = most <= APART_GAINS and (one.likeness or 0.0) <= SAME_INIT_MATRICES
         return False if started_alike else None
@@ -193,6 +209,30 @@ def judged(findings: Sequence[PartFinding], known: Circumstances) -> list[PartFi
 
     told = [replace(one, learnt=learnt(one)) for one in findings]
     return _with_tables(told, known.turnable)
+
+
+def as_a_whole(finding: PartFinding) -> float:
+    """The likeness of a part, all of its tensors counted: one alone is easier to arrange."""
+    return (finding.likeness or 0.0) * finding.share
+
+
+def _not_arranged(
+    units: Sequence[PartFinding], arranged: Callable[[float], float]
+) -> list[PartFinding]:
+    """Feed-forwards that are more alike than a stranger's, or a trained twin's, can be made.
+
+    A stranger can be turned towards few of them more than towards many, so that they are judged
+    together with those that are more alike: the mean of any of a stranger's is bounded.
+    """
+    ranked = sorted(units, key=lambda one: (-as_a_whole(one), order(one.part)))
+    alike = weights = 0.0
+    beyond = 0
+    for count, one in enumerate(ranked, 1):
+        alike += as_a_whole(one) * one.weights
+        weights += one.weights
+        if alike > arranged(weights) * weights:
+            beyond = count
+    return [one for one in ranked[:beyond] if as_a_whole(one) > SAME_INIT_MATRICES]
 
 
 def _with_tables(
