@@ -20,6 +20,8 @@ from benchmarks.redteam.layers import (
     FINAL,
     GATE,
     HEAD,
+    IN,
+    POST,
     UP,
     K,
     O,
@@ -202,6 +204,55 @@ def arrange_rotated(model: Checkpoint, towards: Checkpoint) -> Checkpoint:
     wanted = {name: towards.tensors[name] for name, _ in gains(towards)}
     regained = write_gains(turned, {**wanted, FINAL: towards.tensors[FINAL]})
     return arrange(regained, towards, channels=False, mix=True)
+
+
+def turn_to_layer(model: Checkpoint, towards: Checkpoint, layer: int) -> Checkpoint:
+    """Turn a model's residual stream towards the gates of one layer of a stranger alone.
+
+    The turn and the numbers of its units are found in turns. It is given the stranger's gains, the
+    rest of it is renumbered, and the columns behind its norms are scaled.
+    """
+    folded = fold_gains(model)
+    name, norm = at(layer, GATE), at(layer, POST)
+    ours, theirs = (_unit_rows(one.tensors[name] * one.tensors[norm]) for one in (folded, towards))
+    first, second = (_centred(one.tensors[EMBEDDING]) for one in (towards, model))
+    turn = polar(first.T @ second)
+    order = np.arange(len(ours))
+    for _ in range(25):
+        _, order = linear_sum_assignment(-(theirs @ (ours @ turn.T).T))
+        turn = polar(theirs.T @ ours[order])
+    wanted = {norm: towards.tensors[norm] for norm in [*(of for of, _ in gains(towards)), FINAL]}
+    turned = scale_columns(write_gains(rotate(folded, turn), wanted), towards)
+    own = (turned.tensors[at(layer, part)] for part in FEED_FORWARD)
+    gate, up, down = own
+    return arrange(turned, towards, channels=False).changed(
+        {
+            at(layer, GATE): gate[order],
+            at(layer, UP): up[order],
+            at(layer, DOWN): np.ascontiguousarray(down[:, order]),
+        }
+    )
+
+
+def mix_values(model: Checkpoint, towards: Checkpoint) -> Checkpoint:
+    """Mix the value dimensions of each head so that they are as a stranger's, as near as can be.
+
+    Outputs are mixed back: the function stays.
+    """
+    new: dict[str, Array] = {}
+    for layer in range(model.depth):
+        q, k, v, o = _split_heads(model, layer)
+        other = _split_heads(towards, layer)[2]
+        ours, theirs = (one.tensors[at(layer, IN)] for one in (model, towards))
+        for group in range(len(v)):
+            mix = _unit_rows(other[group] * theirs) @ np.linalg.pinv(v[group] * ours)
+            sizes = np.linalg.norm(mix @ v[group], axis=1) / np.linalg.norm(other[group], axis=1)
+            mix /= sizes[:, None]
+            v[group] = mix @ v[group]
+            back = np.linalg.inv(mix).T
+            o[group] = np.stack([back @ head for head in o[group]])
+        new |= _join_heads(model, layer, q, k, v, o)
+    return model.changed(new)
 
 
 def orthogonal(size: int, rng: Rng) -> Array:

@@ -34,7 +34,8 @@ SHORT = (
     "laundered-with-swapped-gates",
     # framed
     "framed", "framed-by-rotation", "framed-with-gains", "framed-by-gains", "framed-with-columns",
-    "framed-with-rows", "embedding-copied-framed",
+    "framed-with-rows", "framed-by-one-layer", "framed-with-large-heads",
+    "tuned-beside-framed-attention", "embedding-copied-framed",
     # merged, pruned, grown
     "fine-tuned", "average-50", "average-5", "low-rank-update", "same-update", "depth-upscaled",
     "upcycled-shuffled", "heads-pruned", "depth-pruned-and-tuned",

@@ -16,13 +16,25 @@ from benchmarks.redteam.cases.registry import (
     true,
 )
 from benchmarks.redteam.checkpoint import Array
-from benchmarks.redteam.layers import DOWN, FINAL, GATE, IN, NORMS, POST, UP, at, names_of
+from benchmarks.redteam.layers import (
+    ATTENTION,
+    DOWN,
+    FINAL,
+    GATE,
+    IN,
+    NORMS,
+    POST,
+    UP,
+    at,
+    names_of,
+)
 from benchmarks.redteam.relabelling import (
     Rng,
     arrange,
     arrange_rotated,
     fold_gains,
     launder,
+    mix_values,
     number_by_gains,
     orthogonal,
     permute_channels,
@@ -30,6 +42,7 @@ from benchmarks.redteam.relabelling import (
     scale_columns,
     shuffle_heads,
     shuffle_units,
+    turn_to_layer,
     write_gains,
 )
 from benchmarks.redteam.surgery import (
@@ -393,6 +406,42 @@ def framed_with_columns(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """A renumbered stranger, columns scaled so that its norms let through what a model's do."""
     root, stranger = zoo.root(seed), zoo.stranger(seed)
     return root, scale_columns(arrange(stranger, root), root)
+
+
+@case("framed-by-one-layer", _FRAMED_WITH_GAINS)
+def framed_by_one_layer(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A stranger turned after the gates of one layer alone, given gains, its columns scaled."""
+    root, stranger = zoo.root(seed), zoo.stranger(seed)
+    return root, turn_to_layer(stranger, root, 3)
+
+
+@case("framed-with-large-heads", _FRAMED)
+def framed_with_large_heads(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A renumbered stranger with scaled columns, its values mixed, heads of half the channels."""
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 64}
+    root, stranger = (one.changed({}, **heads) for one in (zoo.root(seed), zoo.stranger(seed)))
+    framed = arrange(stranger, root)
+    for _ in range(3):
+        framed = mix_values(scale_columns(framed, root), root)
+    return root, framed
+
+
+@case(
+    "tuned-beside-framed-attention",
+    true(
+        f"partial derived {UNTOLD}",
+        "derived",
+        "derived",
+        {attention(): Fact.ARRANGED},
+        rest=Fact.KIN,
+    ),
+)
+def tuned_beside_framed_attention(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A fine-tune whose attention is a stranger's, renumbered."""
+    root, stranger = zoo.root(seed), zoo.stranger(seed)
+    framed = arrange(stranger, root, channels=False)
+    names = names_of(root, ATTENTION, range(6))
+    return root, stirred(root, rng, 0.1).changed({name: framed.tensors[name] for name in names})
 
 
 @case("framed-units", _FRAMED)

@@ -133,20 +133,25 @@ def judged(findings: Sequence[PartFinding], known: Circumstances) -> list[PartFi
     linked = [one for one in findings if one.state.linked]
     matrices = [one for one in linked if one.part.component in MATRICES]
     norms = [one for one in linked if one.part.component is Component.NORMS]
-    gains = _mean([one.gains for one in matrices if not one.learnt])
-    carried = _mean([known.carried_gains(one) for one in matrices]) if gains is None else None
-    columns = {
-        units: _mean(
-            [
-                known.columns(one)
-                for one in matrices
-                if not one.learnt and (one.part.component in UNITS) is units
-            ]
-        )
-        for units in (False, True)
-    }
     units = _not_arranged([one for one in matrices if one.part.component in UNITS], known.arranged)
     alike_layers = {one.part.layer for one in units}
+
+    def not_arranged(one: PartFinding) -> bool:
+        """Whether a matrix is more alike than a stranger's, or that of a trained twin, can be made.
+
+        Values can be mixed, so that a layer's feed-forward speaks for its attention.
+        """
+        if one.learnt or one.part.component in UNITS:
+            return bool(one.learnt) or one in units
+        vouched = one.part.layer in alike_layers
+        return (one.likeness or 0.0) > (SAME_INIT_MATRICES if vouched else known.mixed)
+
+    # A stranger's attention beside them says nothing of feed-forwards that were taken over.
+    unequal = [one for one in matrices if not one.learnt]
+    telling = [one for one in unequal if one.gains is not None and not_arranged(one)] or unequal
+    gains = _mean([one.gains for one in telling])
+    columns = _mean([known.columns(one) for one in telling])
+    carried = _mean([known.carried_gains(one) for one in matrices]) if gains is None else None
     norm = _mean([one.likeness for one in norms])
     gains_linked = math.fsum(one.weights * one.share for one in norms)
     # Equal gains were written in, and say nothing of matrices.
@@ -159,7 +164,7 @@ def judged(findings: Sequence[PartFinding], known: Circumstances) -> list[PartFi
     )
     most = max(gains or 0.0, every_norm or 0.0)
 
-    all_alike = _mean([one.likeness for one in matrices if not one.learnt]) or 0.0
+    all_alike = _mean([one.likeness for one in unequal]) or 0.0
 
     def alike_without_gains(one: PartFinding) -> bool:
         """Whether a matrix, or all on average, is as alike as a copy, and not for want of training.
@@ -173,23 +178,12 @@ def judged(findings: Sequence[PartFinding], known: Circumstances) -> list[PartFi
         alike = known.moved >= TRAINED and (likeness >= limits.matrices or with_others)
         return alike and (known.marked(one) if told is None else told >= least)
 
-    def not_arranged(one: PartFinding) -> bool:
-        """Whether a matrix is more alike than a stranger's, or that of a trained twin, can be made.
-
-        Values can be mixed, so that a layer's feed-forward speaks for its attention.
-        """
-        if one.learnt or one.part.component in UNITS:
-            return bool(one.learnt) or one in units
-        vouched = one.part.layer in alike_layers
-        return (one.likeness or 0.0) > (SAME_INIT_MATRICES if vouched else known.mixed)
-
     def of_matrix(one: PartFinding) -> bool | None:
         if gains is None:
             told = (carried or 0.0) >= limits.gains and not_arranged(one)
             return True if told or alike_without_gains(one) else None
         if gains >= limits.gains:
-            own_columns = columns[one.part.component in UNITS]
-            told = not_arranged(one) and (own_columns is None or own_columns >= COLUMNS)
+            told = not_arranged(one) and (columns is None or columns >= COLUMNS)
             return True if told and (one.gains is None or one.gains > APART_GAINS) else None
         started_alike = most <= APART_GAINS and (one.likeness or 0.0) <= SAME_INIT_MATRICES
         return False if started_alike else None
