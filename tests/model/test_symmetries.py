@@ -99,6 +99,7 @@ def test_a_llama_has_the_groups_of_the_methods() -> None:
         ({"model_type": "squeezebert"}, set(), {"unit", "unit_sign"}),
         ({"model_type": "doge"}, set(), {"value_dim", "value_sign", "kv_head"}),
         ({"model_type": "minimax"}, set(), {"plane_sign", "plane_quarter", "value_dim"}),
+        ({"model_type": "minimax_m1"}, set(), {"plane_sign", "plane_quarter", "value_dim"}),
         ({"model_type": "prophetnet"}, set(), {"head", "kv_head"}),
         ({"model_type": "roformer", "rotary_value": True}, set(), {"value_dim"}),
     ],

@@ -41,6 +41,8 @@ def test_a_plain_tensor_is_one_part() -> None:
         ("RefinedWeb", {"n_head_kv": 2}, (128, 64), "2 x (q:32, k:16, v:16)"),
         ("phi3small", {}, (128, 64), "2 x (q:32, k:16, v:16)"),
         ("minimax", {}, (192, 64), "4 x (q:16, k:16, v:16)"),
+        ("minimax_m1", {}, (192, 64), "4 x (q:16, k:16, v:16)"),
+        ("moonvit", {}, (192, 64), "q:64, k:64, v:64"),
         ("codegen", {"num_attention_heads": 16}, (192, 64), "4 x (q:16, v:16, k:16)"),
         ("deberta", {}, (192, 64), "4 x (q:16, k:16, v:16)"),
     ],
