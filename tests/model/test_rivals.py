@@ -185,3 +185,38 @@ def test_a_vision_tower_is_not_blinded_either() -> None:
     found = mapped(text | pictures | decoys, config)
     assert {name: found.roles[name] for name in plain.roles} == plain.roles
     assert {found.roles[name].tower for name in decoys} == {"vision_tower.x.*"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("vision_backbone.featurizer", "vision_backbone.fused_featurizer"),
+        ("vision_tower.vision_tower_low", "vision_tower.vision_tower_high"),
+        ("model.vision_tower_aux_list.0", "model.vision_tower_aux_list.1"),
+        ("visual", "model.sam_model"),
+    ],
+)
+def test_two_encoders_of_one_picture_are_two_towers(first: str, second: str) -> None:
+    """The larger one is the tower for pictures, and neither is a rival of the other."""
+    config = {"model_type": "openvla", "text_config": LLAMA}
+    pictures = {
+        f"{root}.{name}": shape
+        for root, width in ((first, 48), (second, 32))
+        for name, shape in {
+            "pos_embed": (9, width), "patch_embed.proj.weight": (width, 3, 2, 2),
+            "norm.weight": (width,),
+        }.items()
+    }  # fmt: skip
+    for root, width in ((first, 48), (second, 32)):
+        for part, shape in {
+            "norm1": (width,), "norm2": (width,), "attn.qkv": (3 * width, width),
+            "attn.proj": (width, width), "mlp.fc1": (4 * width, width),
+            "mlp.fc2": (width, 4 * width),
+        }.items():  # fmt: skip
+            pictures |= {f"{root}.blocks.{at}.{part}.weight": shape for at in range(LAYERS)}
+    text = {f"language_model.{name}": shape for name, shape in MODEL.items()}
+    found = mapped(text | pictures, config)
+    towers = {name: found.roles[name].tower for name in pictures}
+    assert towers == {name: "vision" if name.startswith(first) else second for name in pictures}
+    assert {found.roles[name].detail for name in pictures if "qkv" in name} == {"qkv"}
+    assert found.warnings == ()
