@@ -177,6 +177,39 @@ def test_a_merger_inside_a_vision_tower_is_the_projector(merger: str) -> None:
     assert [found.roles[name].tower for name in names] == ["projector", "vision"]
 
 
+def test_a_matrix_that_is_called_a_norm_modulates_one() -> None:
+    block = "transformer_blocks.0."
+    names = [f"{block}attn_norm.linear.weight", f"{block}attn_norm.linear.bias"]
+    found = roles(spec(names[0], 48, 8), spec(names[1], 48), spec(f"{block}attn.to_q.weight", 8, 8))
+    assert found.roles[names[0]].detail == "modulation"
+    assert found.roles[names[1]] == TensorRole(Role.BIAS, layer=0, detail="modulation", of=names[0])
+
+
+def test_what_listens_thinks_and_talks_are_towers() -> None:
+    places = {
+        "thinker.model": None, "thinker.audio_tower": "audio", "thinker.visual": "vision",
+        "talker.model": "talker", "talker.code_predictor.model": "talker.code_predictor",
+        "code2wav.pre_transformer": "code2wav", "speaker_encoder": "speaker_encoder",
+    }  # fmt: skip
+    specs = [
+        spec(f"{place}.layers.{layer}.{part}.weight", 8 * (9 - at), 8)
+        for at, place in enumerate(places)
+        for layer in range(2)
+        for part in ("self_attn.q_proj", "mlp.up_proj", "mlp.down_proj")
+    ]
+    heads = ["talker.codec_head.weight", "talker.code_predictor.lm_head.0.weight"]
+    found = roles(*specs, *(spec(head, 64, 8) for head in heads), model_type="qwen3_omni_moe")
+    assert {one.name: found.roles[one.name].tower for one in specs} == {
+        one.name: tower for one in specs for place, tower in places.items()
+        if one.name.startswith(f"{place}.layers")
+    }  # fmt: skip
+    assert [found.roles[head].tower for head in heads] == ["talker", "talker.code_predictor"]
+    assert {found.roles[head].detail for head in heads} == {"lm_head"}
+    assert found.warnings == ()
+    alone = roles(*(one for one in specs if one.name.startswith("talker.")))
+    assert {str(one.role) for one in alone.roles.values()} == {"q", "up", "down"}
+
+
 def test_the_prediction_layer_of_its_own_tower_is_kept_apart() -> None:
     name = "mtp.layers.0.self_attn.q_proj.weight"
     found = roles(spec(name, 8, 8), spec(f"{BLOCK}self_attn.q_proj.weight", 8, 8))

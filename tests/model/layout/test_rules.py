@@ -9,6 +9,7 @@ import pytest
 
 from kinprint.errors import SliceOutside
 from kinprint.model.layout import IN_OUT, OUT_IN, StoredPart, cut, layout_of, pattern_of
+from kinprint.model.layout.sizes import Sizes, tower_of
 from kinprint.records import TensorSpec
 
 LLAMA: dict[str, Any] = {
@@ -264,6 +265,33 @@ def test_an_unknown_tower_is_doubted_and_a_known_one_is_not() -> None:
     layout = layout_of("other", (96, 32), {"model_type": "x"}, name=name, detail="qkv")
     assert pattern_of(layout) == "q:32, k:32, v:32"
     assert not layout.known
+
+
+@pytest.mark.parametrize(
+    ("name", "hidden"),
+    [
+        ("thinker.visual.blocks.0.attn.qkv.weight", 1),
+        ("audio", 2),
+        ("talker", 3),
+        ("talker.code_predictor", 4),
+        ("code2wav", 5),
+        ("mystery", None),
+    ],
+)
+def test_towers_of_a_model_that_listens_and_talks_are_found(name: str, hidden: int | None) -> None:
+    told = {
+        "thinker_config": {
+            "text_config": {"hidden_size": 9},
+            "vision_config": {"hidden_size": 1},
+            "audio_config": {"hidden_size": 2},
+        },
+        "talker_config": {
+            "text_config": {"hidden_size": 3},
+            "code_predictor_config": {"hidden_size": 4},
+        },
+        "code2wav_config": {"hidden_size": 5},
+    }
+    assert Sizes(tower_of(told, name)).value("hidden_size") == hidden
 
 
 def test_shared_experts_may_be_stacked_too() -> None:

@@ -21,6 +21,7 @@ from kinprint.lineage.reading.parts import is_without_scale, part_of
 from kinprint.model.adapted import AdaptedModel
 from kinprint.model.adapters import CONFIG
 from kinprint.model.consistency import contradiction_notes, stream_width
+from kinprint.model.geometry import text_parts
 from kinprint.model.layout.parts import IN_OUT
 from kinprint.model.layout.sizes import tower_of
 from kinprint.model.model import SIDECARS, Model, Reading
@@ -442,7 +443,8 @@ class Tower:
         if self.main or self.stack in _OF_THE_MODEL or self.stack.endswith(BESIDE):
             return self.model.config
         inner = tower_of(self.model.config, self.stack).get("text_config")
-        return inner if isinstance(inner, Mapping) and self.width in inner.values() else {}
+        levels = text_parts(inner) if isinstance(inner, Mapping) else ()
+        return inner if any(self.width in level.values() for level in levels) else {}
 
     def _shapes(self, role: str) -> list[tuple[int, ...]]:
         own = {one: place for one, place in self.places.items() if self.owns(one)}
@@ -579,8 +581,9 @@ def _packing_notes(places: Iterable[Place]) -> Iterator[Message]:
 
 
 def main_stack(stacks: Sequence[str]) -> str:
-    """The stack that is compared: the text model's only one, else the decoder, else the first."""
-    for name in ("", "decoder"):
+    """The stack that is compared: the text model's only one, else the decoder, else what talks, else
+    the first."""
+    for name in ("", "decoder", "talker"):
         if name in stacks or not stacks:
             return name
     return stacks[0]

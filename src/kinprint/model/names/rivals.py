@@ -245,7 +245,7 @@ def _split_stacks(
         here.claims |= claims
     # Places inside of others come first: what lies there is theirs.
     moved = {
-        one.name: _move(one, patterns, towers, tower, claimants)
+        one.name: _move(one, patterns, towers, tower, () if one not in rivals else claimants)
         for one in sorted(found[1:], key=lambda one: -len(one.root))
     }
     told = [(".".join(one.stacks[0]), moved[one.name], one.name) for one in rivals]
@@ -286,7 +286,7 @@ def _move(
     tower: str | None,
     claimants: Sequence[_Claimant],
 ) -> int:
-    """Move the tensors of a tower there; what the model would lack without them stays."""
+    """Move the tensors of a tower there; what `claimants` alone give the model stays."""
     outside: set[Claim] = set()
     claims: dict[int, frozenset[Claim]] = {}
     for one in claimants:

@@ -34,7 +34,7 @@ _METHODS = {
     "mxfp4": "mxfp4",
     "mlx": "mlx",
 }
-_NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
+_NESTED = ("text_config", "llm_config", "language_config", "thinker_config", "talker_config")
 # Endings that betray a method when no configuration does.
 _TRACES = (
     (".bitsandbytes__nf4", "bitsandbytes"),
