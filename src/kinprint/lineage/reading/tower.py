@@ -442,9 +442,9 @@ class Tower:
         """
         if self.main or self.stack in _OF_THE_MODEL or self.stack.endswith(BESIDE):
             return self.model.config
-        inner = tower_of(self.model.config, self.stack).get("text_config")
-        levels = text_parts(inner) if isinstance(inner, Mapping) else ()
-        return inner if any(self.width in level.values() for level in levels) else {}
+        inner: Mapping[str, Any] = tower_of(self.model.config, self.stack).get("text_config", {})
+        about = any(self.width in level.values() for level in text_parts(inner))
+        return inner if about else {}
 
     def _shapes(self, role: str) -> list[tuple[int, ...]]:
         own = {one: place for one, place in self.places.items() if self.owns(one)}
@@ -581,8 +581,8 @@ def _packing_notes(places: Iterable[Place]) -> Iterator[Message]:
 
 
 def main_stack(stacks: Sequence[str]) -> str:
-    """The stack that is compared: the text model's only one, else the decoder, else what talks, else
-    the first."""
+    """The stack that is compared: the text model's only one, else the decoder, what talks, or the
+    first."""
     for name in ("", "decoder", "talker"):
         if name in stacks or not stacks:
             return name
