@@ -294,6 +294,21 @@ def test_towers_of_a_model_that_listens_and_talks_are_found(name: str, hidden: i
     assert Sizes(tower_of(told, name)).value("hidden_size") == hidden
 
 
+@pytest.mark.parametrize(("rows", "pattern"), [(7 * 64, "q:64, k:64, v:64, up:256"), (9 * 64, "")])
+def test_attention_and_a_feed_forward_four_times_as_wide_are_told_apart(
+    rows: int, pattern: str
+) -> None:
+    name, detail = "single_blocks.0.linear1.weight", "attention_and_up"
+    layout = layout_of("other", (rows, 64), {}, name=name, detail=detail)
+    assert (pattern_of(layout), layout.warnings) == (pattern, ())
+
+
+@pytest.mark.parametrize("name", ["img_attn.qkv.weight", "img_attn_qkv.bias"])
+def test_blocks_for_pictures_have_a_third_for_each(name: str) -> None:
+    layout = layout_of("qkv", (192, 64)[: 2 - name.endswith("bias")], {}, name=name)
+    assert (pattern_of(layout), layout.known) == ("q:64, k:64, v:64", True)
+
+
 def test_shared_experts_may_be_stacked_too() -> None:
     layout = layout_of("shared_up", (2, 48, 64), config("inkling_text"))
     assert (layout.experts, layout.orient, layout.outputs) == (2, OUT_IN, 48)
