@@ -397,6 +397,47 @@ def test_a_layer_with_two_attentions_counts_as_two() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "up", "down"),
+    [
+        ("feed_forward1", "feed_forward2", "linear1", "linear2"),
+        ("ffn1", "ffn2", "intermediate_dense", "output_dense"),
+        ("ff1", "ff2", "up_proj", "down_proj"),
+        ("ffw_layer_start", "ffw_layer_end", "ffw_layer_1", "ffw_layer_2"),
+        ("feed_forward_macaron", "feed_forward", "w_1", "w_2"),
+    ],
+)
+def test_a_conformer_has_two_feed_forwards_in_a_layer(
+    first: str, second: str, up: str, down: str
+) -> None:
+    specs = [
+        spec(f"encoder.layers.{layer}.{part}.weight", 64, 64)
+        for layer in range(3)
+        for part in (
+            "self_attn.linear_q",
+            *(f"{ff}.{m}" for ff in (first, second) for m in (up, down)),
+        )
+    ]
+    found = roles(*specs, hidden_size=64, num_hidden_layers=3)
+    assert found.warnings == ()
+    places = {(role.role, role.layer) for role in found.roles.values()}
+    assert places == {
+        *(("q", layer) for layer in (0, 2, 4)),
+        *((role, layer) for role in ("up", "down") for layer in range(6)),
+    }
+
+
+def test_one_feed_forward_makes_no_halves() -> None:
+    names = [f"encoder.layers.{layer}.ff2.up_proj.weight" for layer in range(3)]
+    found = roles(*(spec(name, 64, 64) for name in names))
+    assert [found.roles[name].layer for name in names] == [0, 1, 2]
+    plain = [
+        f"encoder.layers.{layer}.{name}.weight" for layer in range(3) for name in ("ff1", "ff2")
+    ]
+    found = roles(*(spec(name, 64, 64) for name in plain))
+    assert {found.roles[name].layer for name in plain} == {0, 1, 2}
+
+
 def test_stacks_of_a_unet_are_towers_of_their_own() -> None:
     names = ("down_blocks.0.attentions.1", "down_blocks.1.attentions.0", "mid_block.attentions.0")
     tensors = [

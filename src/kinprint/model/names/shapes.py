@@ -98,7 +98,7 @@ def _stacked(pattern: Pattern) -> bool:
 
 
 def _is_matrix(pattern: Pattern) -> bool:
-    return len(pattern.shape) == 2 and min(pattern.shape) > 1
+    return len(pattern.shape) == 2 and min(pattern.shape) > 1 and len({*pattern.shape}) > 1
 
 
 def _word(found: Found, pattern: Pattern) -> Word:

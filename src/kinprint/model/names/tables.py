@@ -81,6 +81,7 @@ class Tables(Struct, frozen=True):
     stacks: tuple[str, ...]
     wrapping: frozenset[str]
     state_space_marks: frozenset[str]
+    halves: Mapping[str, int]
     zones: Mapping[str, str]
     zone_words: Mapping[str, Mapping[str, Word]]
     inside: tuple[tuple[str, Word], ...]
@@ -129,6 +130,7 @@ def load_tables() -> Tables:
         stacks=tuple(generic["stacks"]),
         wrapping=frozenset(generic["wrapping"]),
         state_space_marks=frozenset(generic["state_space_marks"]),
+        halves={name: half for half, names in enumerate(generic["halves"]) for name in names},
         zones=_turned(generic["zones"]),
         zone_words={
             zone: _words_by_role(generic[zone]) for zone in ("attention", "mixer", "ffn", "router")
