@@ -427,6 +427,14 @@ def test_a_conformer_has_two_feed_forwards_in_a_layer(
     }
 
 
+def test_attention_over_convolutions_has_its_projections() -> None:
+    block = "vision_tower.timm_model.blocks.3.1.attn."
+    text = spec(f"{BLOCK}self_attn.q_proj.weight", 8, 8)
+    names = [f"{block}{part}.proj.weight" for part in ("query", "key", "value", "output")]
+    found = roles(*(spec(name, 8, 8, 1, 1) for name in names), text)
+    assert [found.roles[name].detail for name in names] == ["q", "k", "v", "o"]
+
+
 def test_one_feed_forward_makes_no_halves() -> None:
     names = [f"encoder.layers.{layer}.ff2.up_proj.weight" for layer in range(3)]
     found = roles(*(spec(name, 64, 64) for name in names))
