@@ -187,6 +187,24 @@ def test_a_vision_tower_is_not_blinded_either() -> None:
     assert {found.roles[name].tower for name in decoys} == {"vision_tower.x.*"}
 
 
+@pytest.mark.parametrize("place", ["encoder.stages.{}.layers", "swin.encoder.layers.{}.blocks"])
+def test_stages_that_are_counted_are_towers_and_no_rivals(place: str) -> None:
+    stages = {
+        f"{place.format(stage)}.{layer}.{part}.weight": shape
+        for stage in range(3)
+        for layer in range(2)
+        for width in (16 << stage,)
+        for part, shape in (("fc1", (4 * width, width)), ("fc2", (width, 4 * width)))
+    }
+    found = mapped(stages, {"depths": [2, 2, 2], "hidden_sizes": [16, 32, 64]})
+    towers = {place.rpartition(".")[0].format(stage) + ".*" for stage in range(2)}
+    assert {role.tower for role in found.roles.values()} == {None, *towers}
+    assert {(str(role.role), role.layer) for role in found.roles.values()} == {
+        (role, layer) for role in ("up", "down") for layer in range(2)
+    }
+    assert found.warnings == ()
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [

@@ -275,6 +275,8 @@ def _plan(starred: str, tables: Tables) -> _Plan:
             layer, inner = index, True
         elif (layer is None or inner) and before in tables.containers:
             layer, inner = index, False
+        elif index - 2 == layer and before in tables.containers_inner:
+            layer = index  # of a stage that is counted too
         elif expert is None and _counts_experts(segments[:index]):
             expert = index
     if layer is None:

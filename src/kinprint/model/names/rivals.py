@@ -7,7 +7,8 @@ place no architecture of this family uses, then the smaller. No rule asks for an
 
 Another stack of layers becomes a tower of its own, with what lies beside its layers; single
 tensors lose their meaning and are known by their names. Towers for pictures and sound may be
-several in one model, such as two encoders that see the same picture, and none is a rival.
+several in one model, such as two encoders that see the same picture, and a tower may have stages
+that are counted; none of them is a rival.
 """
 
 from __future__ import annotations
@@ -231,16 +232,19 @@ def _split_stacks(
         claims = frozenset(claim for one in layered[stack] for claim in one.claims)
         usual = several and fitting[stack] >= _TINY_STACK * most
         asked = frozenset(filter(_is_of_matrix, claims)) if usual else claims
-        holding = (one for one in found if one.may_hold(stack, asked, siblings=not usual))
+        holding = (
+            one for one in found if one.may_hold(stack, asked, siblings=several and not usual)
+        )
         here = next(holding, main if usual and tower == PROJECTOR else None)
         if here is None:
             root = root_of(stack, [placed for one in found for placed in one.stacks])
             if usual and root == ("model",):  # everything lies there
                 root = stack[:2]
             name = _free_name((root, stack), {*kept, *towers.values()}, "" if usual else BESIDE)
+            stages = any(_counted(stack) == _counted(one) for each in found for one in each.stacks)
             here = _Tower(name, root)
             found.append(here)
-            rivals += [] if usual else [here]
+            rivals += [] if usual or stages else [here]
         here.stacks.append(stack)
         here.claims |= claims
     # Places inside of others come first: what lies there is theirs.

@@ -78,6 +78,7 @@ class Tables(Struct, frozen=True):
 
     containers: frozenset[str]
     containers_named: frozenset[str]
+    containers_inner: frozenset[str]
     stacks: tuple[str, ...]
     wrapping: frozenset[str]
     state_space_marks: frozenset[str]
@@ -127,6 +128,7 @@ def load_tables() -> Tables:
     return Tables(
         containers=frozenset(generic["containers"]),
         containers_named=frozenset(generic["containers_named"]),
+        containers_inner=frozenset(generic["containers_inner"]),
         stacks=tuple(generic["stacks"]),
         wrapping=frozenset(generic["wrapping"]),
         state_space_marks=frozenset(generic["state_space_marks"]),
