@@ -196,7 +196,8 @@ def test_stages_that_are_counted_are_towers_and_no_rivals(place: str) -> None:
         for width in (16 << stage,)
         for part, shape in (("fc1", (4 * width, width)), ("fc2", (width, 4 * width)))
     }
-    found = mapped(stages, {"depths": [2, 2, 2], "hidden_sizes": [16, 32, 64]})
+    config: dict[str, object] = {"depths": [2, 2, 2], "hidden_sizes": [16, 32, 64]}
+    found = mapped(stages, config)
     towers = {place.rpartition(".")[0].format(stage) + ".*" for stage in range(2)}
     assert {role.tower for role in found.roles.values()} == {None, *towers}
     assert {(str(role.role), role.layer) for role in found.roles.values()} == {

@@ -187,6 +187,11 @@ def test_a_shape_against_the_habit_is_believed_and_reported() -> None:
     assert layout_of("up", (160, 64), config("gpt2")).warnings
 
 
+def test_a_shape_says_nothing_where_stages_differ_in_width() -> None:
+    swin = {"model_type": "swin", "hidden_size": 768, "depths": [2, 2, 6, 2]}
+    assert layout_of("up", (768, 192), swin).orient == OUT_IN
+
+
 def test_heads_of_latent_attention_are_stacked_in_gguf() -> None:
     """The converter turns each head of k, and leaves those of v as they were."""
     metadata = {"general.architecture": "deepseek2"}

@@ -145,7 +145,8 @@ def _orientation(
         return OUT_IN
     else:
         habit = IN_OUT if kernel or _any(sizes.families, tables["experts_in_out"]) else OUT_IN
-    seen = _seen(role, shape, sizes.get("hidden")) or habit
+    hidden = None if sizes.value("depths") else sizes.get("hidden")  # widths differ by stage
+    seen = _seen(role, shape, hidden) or habit
     # where nobody said how experts are stacked, their shape is all there is to go by
     if seen != habit and (habit == IN_OUT or not experts):
         warnings.append(message("note.layout.orientation", seen=seen, habit=habit))
