@@ -189,7 +189,7 @@ def test_a_vision_tower_is_not_blinded_either() -> None:
 
 @pytest.mark.parametrize("place", ["encoder.stages.{}.layers", "swin.encoder.layers.{}.blocks"])
 def test_stages_that_are_counted_are_towers_and_no_rivals(place: str) -> None:
-    stages = {
+    stages: Shapes = {
         f"{place.format(stage)}.{layer}.{part}.weight": shape
         for stage in range(3)
         for layer in range(2)
