@@ -89,12 +89,22 @@ class _Tower(Struct):
     stacks: list[Stack] = field(default_factory=list)
     claims: set[Claim] = field(default_factory=set)
 
-    def may_hold(self, stack: Stack, claims: frozenset[Claim], siblings: bool) -> bool:
-        """Whether a stack lies here and claims nothing that is taken, but by its `siblings`."""
+    def may_hold(self, stack: Stack, claims: frozenset[Claim], norms: bool) -> bool:
+        """Whether a stack lies here and claims no place that is taken.
+
+        Those of `norms` alone may be shared, and always with stacks counted like this one: blocks
+        of convolutions have no others.
+        """
         if stack[: len(self.root)] != self.root:
             return False
-        shared = siblings and any(_counted(one) == _counted(stack) for one in self.stacks)
-        return shared or not self.claims & claims
+        taken = self.claims & claims
+        if norms or self.has_sibling(stack):
+            taken = {claim for claim in taken if not claim[0].startswith("norm")}
+        return not taken
+
+    def has_sibling(self, stack: Stack) -> bool:
+        """Whether a stack that differs by its number alone lies here."""
+        return any(_counted(one) == _counted(stack) for one in self.stacks)
 
 
 def split_rivals(
@@ -231,20 +241,17 @@ def _split_stacks(
     for stack in sorted(layered, key=rank):
         claims = frozenset(claim for one in layered[stack] for claim in one.claims)
         usual = several and fitting[stack] >= _TINY_STACK * most
-        asked = frozenset(filter(_is_of_matrix, claims)) if usual else claims
-        holding = (
-            one for one in found if one.may_hold(stack, asked, siblings=several and not usual)
-        )
+        holding = (one for one in found if one.may_hold(stack, claims, norms=usual))
         here = next(holding, main if usual and tower == PROJECTOR else None)
         if here is None:
             root = root_of(stack, [placed for one in found for placed in one.stacks])
             if usual and root == ("model",):  # everything lies there
                 root = stack[:2]
             name = _free_name((root, stack), {*kept, *towers.values()}, "" if usual else BESIDE)
-            stages = any(_counted(stack) == _counted(one) for each in found for one in each.stacks)
+            stage = any(one.has_sibling(stack) for one in found)
             here = _Tower(name, root)
             found.append(here)
-            rivals += [] if usual or stages else [here]
+            rivals += [] if usual or stage else [here]
         here.stacks.append(stack)
         here.claims |= claims
     # Places inside of others come first: what lies there is theirs.
@@ -254,11 +261,6 @@ def _split_stacks(
     }
     told = [(".".join(one.stacks[0]), moved[one.name], one.name) for one in rivals]
     return main.stacks, list(_stack_notes(main, told))
-
-
-def _is_of_matrix(claim: Claim) -> bool:
-    """Whether a place is that of a matrix: blocks of convolutions claim places of norms alone."""
-    return not claim[0].startswith("norm")
 
 
 def _free_name(places: Iterable[Stack], taken: Collection[str | None], ending: str) -> str:
