@@ -156,7 +156,8 @@ def test_gates_of_attention_and_inner_norms_move_with_what_they_scale() -> None:
      ("glm_ocr", "interleaved"), ("nanochat", "half"), ("big_bird", "none"),
      ("openai_privacy_filter", "interleaved"), ("minimax", "unknown"),
      ("paddleocr_vl_text", "half"), ("step3p5", "half"), ("qwen3_tts_talker", "half"),
-     ("qwen3_vl_vision", "half"), ("dinov2_with_registers", "none"), ("moonvit", "unknown")],
+     ("qwen3_vl_vision", "half"), ("minicpmv", "half"), ("Dream", "half"), ("ouro", "half"),
+     ("dinov2_with_registers", "none"), ("moonvit", "unknown")],
 )  # fmt: skip
 def test_habits_of_rotary_embedding(family: str, rope: str) -> None:
     assert facts_of(LLAMA | {"model_type": family}, DENSE).rope == rope
