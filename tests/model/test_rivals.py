@@ -187,6 +187,24 @@ def test_a_vision_tower_is_not_blinded_either() -> None:
     assert {found.roles[name].tower for name in decoys} == {"vision_tower.x.*"}
 
 
+@pytest.mark.parametrize("place", ["vision_tower.{}.layers", "teachers.{}.layers"])
+def test_ever_so_many_stacks_make_no_more_than_a_few_towers(place: str) -> None:
+    """The largest keeps the places of a tower for itself, whatever lies beside it."""
+    many = {
+        f"{place.format(at)}.{layer}.{part}.weight": (size, size)
+        for at in range(60)
+        for size in (32 if at else 48,)
+        for layer in range(2)
+        for part in ("self_attn.q_proj", "mlp.fc1", "mlp.fc2")
+    }
+    found = mapped(MODEL | many)
+    assert own(found) == PLAIN.roles
+    towers = [found.roles[name].tower for name in many]
+    assert 4 < len({*towers}) < 12
+    first = [name for name in many if found.roles[name].tower == towers[0]]
+    assert {name.split(".")[1] for name in first} == {"0"}
+
+
 @pytest.mark.parametrize("place", ["encoder.stages.{}.layers", "swin.encoder.layers.{}.blocks"])
 def test_stages_that_are_counted_are_towers_and_no_rivals(place: str) -> None:
     stages: Shapes = {

@@ -45,6 +45,8 @@ Endings = Mapping[int, Ending | None]
 # large as the model makes the file twice as long, and parts of a fused matrix differ by more.
 _FULL_STACK, _FULL_TENSOR = 1 / 4, 1 / 16
 _TINY_STACK = 1 / 64  # in towers of which models have several
+# Towers that such stacks make: what compares them grows with the square.
+_MOST_BESIDE = 8
 _OF_THE_TEXT = (None, "encoder", "decoder")  # towers that the configuration's sizes are about
 _NO_CLAIM = (Role.OTHER, Role.BIAS, Role.NORM_OTHER)
 _FUSED = {
@@ -243,12 +245,14 @@ def _split_stacks(
         usual = several and fitting[stack] >= _TINY_STACK * most
         holding = (one for one in found if one.may_hold(stack, claims, norms=usual))
         here = next(holding, main if usual and tower == PROJECTOR else None)
+        stage = any(one.has_sibling(stack) for one in found)
+        if here is None and (usual or stage) and len(found) > _MOST_BESIDE:
+            here = found[-1]
         if here is None:
             root = root_of(stack, [placed for one in found for placed in one.stacks])
             if usual and root == ("model",):  # everything lies there
                 root = stack[:2]
             name = _free_name((root, stack), {*kept, *towers.values()}, "" if usual else BESIDE)
-            stage = any(one.has_sibling(stack) for one in found)
             here = _Tower(name, root)
             found.append(here)
             rivals += [] if usual or stage else [here]
