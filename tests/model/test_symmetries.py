@@ -157,7 +157,7 @@ def test_gates_of_attention_and_inner_norms_move_with_what_they_scale() -> None:
      ("openai_privacy_filter", "interleaved"), ("minimax", "unknown"),
      ("paddleocr_vl_text", "half"), ("step3p5", "half"), ("qwen3_tts_talker", "half"),
      ("qwen3_vl_vision", "half"), ("minicpmv", "half"), ("Dream", "half"), ("ouro", "half"),
-     ("dinov2_with_registers", "none"), ("moonvit", "unknown")],
+     ("dinov2_with_registers", "none"), ("moonvit", "interleaved")],
 )  # fmt: skip
 def test_habits_of_rotary_embedding(family: str, rope: str) -> None:
     assert facts_of(LLAMA | {"model_type": family}, DENSE).rope == rope
