@@ -79,6 +79,28 @@ def test_nothing_is_said_to_be_sought_where_no_test_may_look(tmp_path: Path) -> 
         assert set(map(str, reasons.values())) == {str(Reason.PART_WITHOUT_TEST.message())}
 
 
+def test_stages_of_other_widths_end_no_comparison(tmp_path: Path) -> None:
+    """Transformers over windows double their width from stage to stage, norms with it."""
+    paths = []
+    for seed in range(2):
+        chance = np.random.default_rng(seed)
+        tensors = {
+            f"swin.encoder.layers.{stage}.{name}.weight": chance.normal(size=shape).astype("f4")
+            for stage in range(3)
+            for width in (16 << stage,)
+            for name, shape in {
+                "blocks.0.layernorm_before": (width,),
+                "blocks.0.attention.self.query": (width, width),
+                "blocks.0.intermediate.dense": (4 * width, width),
+                "blocks.0.output.dense": (width, 4 * width),
+                "downsample.norm": (4 * width,),
+            }.items()
+        }
+        config = {"model_type": "swin", "embed_dim": 16, "hidden_size": 64}
+        paths.append(stored(tmp_path / str(seed), tensors, config))
+    assert kinprint.compare(*paths, level="deep").relation in ("no-evidence", "untestable")
+
+
 def test_a_part_is_named_once_and_no_reading_is_promised(tmp_path: Path) -> None:
     found = compared(tmp_path, speech_model(0), speech_model(1))
     parts = [one.part for one in found.parts]

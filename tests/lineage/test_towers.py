@@ -55,6 +55,18 @@ def test_a_tower_that_was_taken_over_is_found(
         assert VerdictReason.TOWERS_SHARED in found.verdict.reasons
 
 
+@pytest.mark.parametrize("first", [9, 7])
+def test_each_of_two_towers_for_pictures_may_be_taken_over(tmp_path: Path, first: int) -> None:
+    """One of another width would not meet it; the second is not the one that is configured."""
+    both = llava(1, first) | vision(8, "vision_tower.second.")
+    other = llava(2, 9) | vision(8, "vision_tower.second.")
+    found = compared(tmp_path, (both, LLAVA), (other, LLAVA))
+    linked = {(pair.a, pair.b) for pair in found.towers if pair.verdict.log10_p < -6}
+    second = ("vision_tower.vision_model",) * 2
+    assert linked == {("vision", "vision"), second} if first == 9 else {("vision", "vision")}
+    assert len(found.towers) == 4
+
+
 def test_towers_of_strangers_are_told_apart(tmp_path: Path) -> None:
     found = compared(tmp_path, (llava(1, 8), LLAVA), (llava(2, 9), LLAVA))
     assert found.verdict.relation == "no-evidence"

@@ -56,6 +56,13 @@ def test_a_part_that_contains_itself_ends() -> None:
     assert geometry_of(config).hidden == 8
 
 
+def test_a_model_that_only_talks_is_described_as_what_talks() -> None:
+    talker = {"hidden_size": 64, "code_predictor_config": {"hidden_size": 32}}
+    assert geometry_of({"talker_config": talker}).hidden == 64
+    thinker = {"text_config": {"hidden_size": 96}}
+    assert geometry_of({"talker_config": talker, "thinker_config": thinker}).hidden == 96
+
+
 @pytest.mark.parametrize(
     ("config", "hidden", "feed_forward"),
     [

@@ -185,3 +185,75 @@ def test_a_vision_tower_is_not_blinded_either() -> None:
     found = mapped(text | pictures | decoys, config)
     assert {name: found.roles[name] for name in plain.roles} == plain.roles
     assert {found.roles[name].tower for name in decoys} == {"vision_tower.x.*"}
+
+
+@pytest.mark.parametrize("place", ["vision_tower.{}.layers", "teachers.{}.layers"])
+def test_ever_so_many_stacks_make_no_more_than_a_few_towers(place: str) -> None:
+    """The largest keeps the places of a tower for itself, whatever lies beside it."""
+    many = {
+        f"{place.format(at)}.{layer}.{part}.weight": (size, size)
+        for at in range(60)
+        for size in (32 if at else 48,)
+        for layer in range(2)
+        for part in ("self_attn.q_proj", "mlp.fc1", "mlp.fc2")
+    }
+    found = mapped(MODEL | many)
+    assert own(found) == PLAIN.roles
+    towers = [found.roles[name].tower for name in many]
+    assert 4 < len({*towers}) < 12
+    first = [name for name in many if found.roles[name].tower == towers[0]]
+    assert {name.split(".")[1] for name in first} == {"0"}
+
+
+@pytest.mark.parametrize("place", ["encoder.stages.{}.layers", "swin.encoder.layers.{}.blocks"])
+def test_stages_that_are_counted_are_towers_and_no_rivals(place: str) -> None:
+    stages: Shapes = {
+        f"{place.format(stage)}.{layer}.{part}.weight": shape
+        for stage in range(3)
+        for layer in range(2)
+        for width in (16 << stage,)
+        for part, shape in (("fc1", (4 * width, width)), ("fc2", (width, 4 * width)))
+    }
+    config: dict[str, object] = {"depths": [2, 2, 2], "hidden_sizes": [16, 32, 64]}
+    found = mapped(stages, config)
+    towers = {place.rpartition(".")[0].format(stage) + ".*" for stage in range(2)}
+    assert {role.tower for role in found.roles.values()} == {None, *towers}
+    assert {(str(role.role), role.layer) for role in found.roles.values()} == {
+        (role, layer) for role in ("up", "down") for layer in range(2)
+    }
+    assert found.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("vision_backbone.featurizer", "vision_backbone.fused_featurizer"),
+        ("vision_tower.vision_tower_low", "vision_tower.vision_tower_high"),
+        ("model.vision_tower_aux_list.0", "model.vision_tower_aux_list.1"),
+        ("visual", "model.sam_model"),
+    ],
+)
+def test_two_encoders_of_one_picture_are_two_towers(first: str, second: str) -> None:
+    """The larger one is the tower for pictures, and neither is a rival of the other."""
+    config = {"model_type": "openvla", "text_config": LLAMA}
+    pictures = {
+        f"{root}.{name}": shape
+        for root, width in ((first, 48), (second, 32))
+        for name, shape in {
+            "pos_embed": (9, width), "patch_embed.proj.weight": (width, 3, 2, 2),
+            "norm.weight": (width,),
+        }.items()
+    }  # fmt: skip
+    for root, width in ((first, 48), (second, 32)):
+        for part, shape in {
+            "norm1": (width,), "norm2": (width,), "attn.qkv": (3 * width, width),
+            "attn.proj": (width, width), "mlp.fc1": (4 * width, width),
+            "mlp.fc2": (width, 4 * width),
+        }.items():  # fmt: skip
+            pictures |= {f"{root}.blocks.{at}.{part}.weight": shape for at in range(LAYERS)}
+    text = {f"language_model.{name}": shape for name, shape in MODEL.items()}
+    found = mapped(text | pictures, config)
+    towers = {name: found.roles[name].tower for name in pictures}
+    assert towers == {name: "vision" if name.startswith(first) else second for name in pictures}
+    assert {found.roles[name].detail for name in pictures if "qkv" in name} == {"qkv"}
+    assert found.warnings == ()

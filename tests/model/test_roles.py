@@ -177,6 +177,39 @@ def test_a_merger_inside_a_vision_tower_is_the_projector(merger: str) -> None:
     assert [found.roles[name].tower for name in names] == ["projector", "vision"]
 
 
+def test_a_matrix_that_is_called_a_norm_modulates_one() -> None:
+    block = "transformer_blocks.0."
+    names = [f"{block}attn_norm.linear.weight", f"{block}attn_norm.linear.bias"]
+    found = roles(spec(names[0], 48, 8), spec(names[1], 48), spec(f"{block}attn.to_q.weight", 8, 8))
+    assert found.roles[names[0]].detail == "modulation"
+    assert found.roles[names[1]] == TensorRole(Role.BIAS, layer=0, detail="modulation", of=names[0])
+
+
+def test_what_listens_thinks_and_talks_are_towers() -> None:
+    places = {
+        "thinker.model": None, "thinker.audio_tower": "audio", "thinker.visual": "vision",
+        "talker.model": "talker", "talker.code_predictor.model": "talker.code_predictor",
+        "code2wav.pre_transformer": "code2wav", "speaker_encoder": "speaker_encoder",
+    }  # fmt: skip
+    specs = [
+        spec(f"{place}.layers.{layer}.{part}.weight", 8 * (9 - at), 8)
+        for at, place in enumerate(places)
+        for layer in range(2)
+        for part in ("self_attn.q_proj", "mlp.up_proj", "mlp.down_proj")
+    ]
+    heads = ["talker.codec_head.weight", "talker.code_predictor.lm_head.0.weight"]
+    found = roles(*specs, *(spec(head, 64, 8) for head in heads), model_type="qwen3_omni_moe")
+    assert {one.name: found.roles[one.name].tower for one in specs} == {
+        one.name: tower for one in specs for place, tower in places.items()
+        if one.name.startswith(f"{place}.layers")
+    }  # fmt: skip
+    assert [found.roles[head].tower for head in heads] == ["talker", "talker.code_predictor"]
+    assert {found.roles[head].detail for head in heads} == {"lm_head"}
+    assert found.warnings == ()
+    alone = roles(*(one for one in specs if one.name.startswith("talker.")))
+    assert {str(one.role) for one in alone.roles.values()} == {"q", "up", "down"}
+
+
 def test_the_prediction_layer_of_its_own_tower_is_kept_apart() -> None:
     name = "mtp.layers.0.self_attn.q_proj.weight"
     found = roles(spec(name, 8, 8), spec(f"{BLOCK}self_attn.q_proj.weight", 8, 8))
@@ -362,6 +395,55 @@ def test_a_layer_with_two_attentions_counts_as_two() -> None:
         *((role, layer, None) for role in ("o", "gate") for layer in range(6)),
         *(("expert_up", layer, 1) for layer in (0, 2, 4)),
     }
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "up", "down"),
+    [
+        ("feed_forward1", "feed_forward2", "linear1", "linear2"),
+        ("ffn1", "ffn2", "intermediate_dense", "output_dense"),
+        ("ff1", "ff2", "up_proj", "down_proj"),
+        ("ffw_layer_start", "ffw_layer_end", "ffw_layer_1", "ffw_layer_2"),
+        ("feed_forward_macaron", "feed_forward", "w_1", "w_2"),
+    ],
+)
+def test_a_conformer_has_two_feed_forwards_in_a_layer(
+    first: str, second: str, up: str, down: str
+) -> None:
+    specs = [
+        spec(f"encoder.layers.{layer}.{part}.weight", 64, 64)
+        for layer in range(3)
+        for part in (
+            "self_attn.linear_q",
+            *(f"{ff}.{m}" for ff in (first, second) for m in (up, down)),
+        )
+    ]
+    found = roles(*specs, hidden_size=64, num_hidden_layers=3)
+    assert found.warnings == ()
+    places = {(role.role, role.layer) for role in found.roles.values()}
+    assert places == {
+        *(("q", layer) for layer in (0, 2, 4)),
+        *((role, layer) for role in ("up", "down") for layer in range(6)),
+    }
+
+
+def test_attention_over_convolutions_has_its_projections() -> None:
+    block = "vision_tower.timm_model.blocks.3.1.attn."
+    text = spec(f"{BLOCK}self_attn.q_proj.weight", 8, 8)
+    names = [f"{block}{part}.proj.weight" for part in ("query", "key", "value", "output")]
+    found = roles(*(spec(name, 8, 8, 1, 1) for name in names), text)
+    assert [found.roles[name].detail for name in names] == ["q", "k", "v", "o"]
+
+
+def test_one_feed_forward_makes_no_halves() -> None:
+    names = [f"encoder.layers.{layer}.ff2.up_proj.weight" for layer in range(3)]
+    found = roles(*(spec(name, 64, 64) for name in names))
+    assert [found.roles[name].layer for name in names] == [0, 1, 2]
+    plain = [
+        f"encoder.layers.{layer}.{name}.weight" for layer in range(3) for name in ("ff1", "ff2")
+    ]
+    found = roles(*(spec(name, 64, 64) for name in plain))
+    assert {found.roles[name].layer for name in plain} == {0, 1, 2}
 
 
 def test_stacks_of_a_unet_are_towers_of_their_own() -> None:

@@ -99,6 +99,8 @@ def test_a_llama_has_the_groups_of_the_methods() -> None:
         ({"model_type": "squeezebert"}, set(), {"unit", "unit_sign"}),
         ({"model_type": "doge"}, set(), {"value_dim", "value_sign", "kv_head"}),
         ({"model_type": "minimax"}, set(), {"plane_sign", "plane_quarter", "value_dim"}),
+        ({"model_type": "minimax_m1"}, set(), {"plane_sign", "plane_quarter", "value_dim"}),
+        ({"model_type": "step3p5"}, set(), {"plane_sign", "plane_quarter", "unrotated_sign"}),
         ({"model_type": "prophetnet"}, set(), {"head", "kv_head"}),
         ({"model_type": "roformer", "rotary_value": True}, set(), {"value_dim"}),
     ],
@@ -152,7 +154,10 @@ def test_gates_of_attention_and_inner_norms_move_with_what_they_scale() -> None:
     ("family", "rope"),
     [("glm4v", "interleaved"), ("glm4v_moe", "half"), ("roformer", "interleaved"),
      ("glm_ocr", "interleaved"), ("nanochat", "half"), ("big_bird", "none"),
-     ("openai_privacy_filter", "interleaved"), ("minimax", "unknown")],
+     ("openai_privacy_filter", "interleaved"), ("minimax", "unknown"),
+     ("paddleocr_vl_text", "half"), ("step3p5", "half"), ("qwen3_tts_talker", "half"),
+     ("qwen3_vl_vision", "half"), ("minicpmv", "half"), ("Dream", "half"), ("ouro", "half"),
+     ("dinov2_with_registers", "none"), ("moonvit", "interleaved")],
 )  # fmt: skip
 def test_habits_of_rotary_embedding(family: str, rope: str) -> None:
     assert facts_of(LLAMA | {"model_type": family}, DENSE).rope == rope

@@ -50,6 +50,7 @@ _NESTED = (
     "llm_config",
     "language_config",
     "thinker_config",
+    "talker_config",
     "vlm_config",
     "decoder",
 )

@@ -112,8 +112,7 @@ def assign_roles(
     found = read_patterns(tensors, tables)
     geometry = geometry_of(config, metadata)
     family = _family(found, config, metadata or {}, tables)
-    if family.halves:
-        found = with_halves(found, family.halves)
+    found = with_halves(found, family.halves, tables.halves)
     finder = WordFinder(tables, family)
     words, endings, experts = _words(found.patterns, finder, expert_count(config, geometry))
     towers = {id(p): tower_of(p, family, tables) for p in found.patterns}
@@ -123,7 +122,9 @@ def assign_roles(
     def allowed(series: Series, word: Word) -> int:
         """How many numbers of a series have a place in the configured model."""
         shape, count = tensors[series.members[0]].shape, len(series.members)
-        if series.layer is not None and geometry.layers and series.layer >= geometry.layers:
+        halved = series.pattern.stack in found.halved and not family.halves
+        depth = (geometry.layers or 0) * (2 if halved else 1)
+        if series.layer is not None and 0 < depth <= series.layer:
             return 0
         if word.detail is not None:
             return count * prod(shape)

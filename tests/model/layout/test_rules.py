@@ -9,6 +9,7 @@ import pytest
 
 from kinprint.errors import SliceOutside
 from kinprint.model.layout import IN_OUT, OUT_IN, StoredPart, cut, layout_of, pattern_of
+from kinprint.model.layout.sizes import Sizes, tower_of
 from kinprint.records import TensorSpec
 
 LLAMA: dict[str, Any] = {
@@ -41,6 +42,8 @@ def test_a_plain_tensor_is_one_part() -> None:
         ("RefinedWeb", {"n_head_kv": 2}, (128, 64), "2 x (q:32, k:16, v:16)"),
         ("phi3small", {}, (128, 64), "2 x (q:32, k:16, v:16)"),
         ("minimax", {}, (192, 64), "4 x (q:16, k:16, v:16)"),
+        ("minimax_m1", {}, (192, 64), "4 x (q:16, k:16, v:16)"),
+        ("moonvit", {}, (192, 64), "q:64, k:64, v:64"),
         ("codegen", {"num_attention_heads": 16}, (192, 64), "4 x (q:16, v:16, k:16)"),
         ("deberta", {}, (192, 64), "4 x (q:16, k:16, v:16)"),
     ],
@@ -184,6 +187,11 @@ def test_a_shape_against_the_habit_is_believed_and_reported() -> None:
     assert layout_of("up", (160, 64), config("gpt2")).warnings
 
 
+def test_a_shape_says_nothing_where_stages_differ_in_width() -> None:
+    swin = {"model_type": "swin", "hidden_size": 768, "depths": [2, 2, 6, 2]}
+    assert layout_of("up", (768, 192), swin).orient == OUT_IN
+
+
 def test_heads_of_latent_attention_are_stacked_in_gguf() -> None:
     """The converter turns each head of k, and leaves those of v as they were."""
     metadata = {"general.architecture": "deepseek2"}
@@ -262,6 +270,48 @@ def test_an_unknown_tower_is_doubted_and_a_known_one_is_not() -> None:
     layout = layout_of("other", (96, 32), {"model_type": "x"}, name=name, detail="qkv")
     assert pattern_of(layout) == "q:32, k:32, v:32"
     assert not layout.known
+
+
+@pytest.mark.parametrize(
+    ("name", "hidden"),
+    [
+        ("thinker.visual.blocks.0.attn.qkv.weight", 1),
+        ("audio", 2),
+        ("talker", 3),
+        ("talker.code_predictor", 4),
+        ("code2wav", 5),
+        ("mystery", None),
+    ],
+)
+def test_towers_of_a_model_that_listens_and_talks_are_found(name: str, hidden: int | None) -> None:
+    told = {
+        "thinker_config": {
+            "text_config": {"hidden_size": 9},
+            "vision_config": {"hidden_size": 1},
+            "audio_config": {"hidden_size": 2},
+        },
+        "talker_config": {
+            "text_config": {"hidden_size": 3},
+            "code_predictor_config": {"hidden_size": 4},
+        },
+        "code2wav_config": {"hidden_size": 5},
+    }
+    assert Sizes(tower_of(told, name)).value("hidden_size") == hidden
+
+
+@pytest.mark.parametrize(("rows", "pattern"), [(7 * 64, "q:64, k:64, v:64, up:256"), (9 * 64, "")])
+def test_attention_and_a_feed_forward_four_times_as_wide_are_told_apart(
+    rows: int, pattern: str
+) -> None:
+    name, detail = "single_blocks.0.linear1.weight", "attention_and_up"
+    layout = layout_of("other", (rows, 64), {}, name=name, detail=detail)
+    assert (pattern_of(layout), layout.warnings) == (pattern, ())
+
+
+@pytest.mark.parametrize("name", ["img_attn.qkv.weight", "img_attn_qkv.bias"])
+def test_blocks_for_pictures_have_a_third_for_each(name: str) -> None:
+    layout = layout_of("qkv", (192, 64)[: 2 - name.endswith("bias")], {}, name=name)
+    assert (pattern_of(layout), layout.known) == ("q:64, k:64, v:64", True)
 
 
 def test_shared_experts_may_be_stacked_too() -> None:

@@ -1,9 +1,10 @@
-"""MLX's affine weights, packed here as its own library packs them."""
+"""MLX's weights, packed here as its own library packs them."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -60,6 +61,52 @@ def test_three_bits_lie_where_mlx_puts_them() -> None:
         5 >> 1 | 6 << 2 | 7 << 5,
     ]
     assert stream.tolist() == by_hand
+
+
+FP4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)
+
+
+@pytest.mark.parametrize("shape", [(6, 128), (3, 4, 64)])
+@pytest.mark.parametrize(
+    ("mode", "bits", "group", "name"),
+    [("mxfp4", 4, 32, "MXFP4"), ("nvfp4", 4, 16, "NVFP4"), ("mxfp8", 8, 32, "fp8")],
+)
+def test_floats_in_words_have_scales_of_a_byte(
+    mode: str, bits: int, group: int, name: str, shape: tuple[int, ...]
+) -> None:
+    chance = np.random.default_rng(group)
+    codes = chance.integers(0, 1 << bits, size=shape)
+    if bits == 8:
+        codes &= 0xF7  # the last code is not a number
+        values = codes.astype(np.uint8).view(ml_dtypes.float8_e4m3fn).astype(np.float32)
+    else:
+        values = FP4[codes]
+    scales = chance.integers(100, 126, size=(*shape[:-1], shape[-1] // group)).astype(np.uint8)
+    kind = ml_dtypes.float8_e4m3fn if mode == "nvfp4" else ml_dtypes.float8_e8m0fnu
+    wanted = values * np.repeat(scales.view(kind).astype(np.float32), group, axis=-1)
+    arrays = {"x.weight": ("U32", packed(codes, bits)), "x.scales": ("U8", scales)}
+    for said in ({"group_size": group, "bits": bits, "mode": mode}, None):
+        stored = store(arrays, {"quantization": said} if said else {})
+        weight = stored.weight("x.weight")
+        assert (weight.shape, weight.format.name, weight.format.bits) == (shape, name, bits)
+        rows = wanted.reshape(-1, shape[-1])
+        for some in (range(len(rows)), (1, 4)):
+            np.testing.assert_array_equal(stored.rows(weight, some), rows[list(some)])
+
+
+@pytest.mark.parametrize(("words", "groups"), [(16, 3), (16, 1), (16, 0), (48, 16)])
+def test_words_that_make_no_groups_of_floats_are_refused(words: int, groups: int) -> None:
+    specs = declare(x__weight=("U32", (8, words)), x__scales=("U8", (8, groups)))
+    with pytest.raises(BadQuantisation):
+        logical_weights(specs, {})
+
+
+def test_modes_of_mlx_are_known_and_others_refused() -> None:
+    for mode, refused in (("mxfp4", False), ("nvfp4", False), ("mxfp8", False), ("int2", True)):
+        said = {"bits": 4, "group_size": 32, "mode": mode, "y": {"mode": "mxfp8", "bits": 8}}
+        scheme = scheme_for({"quantization": said}, ["x.weight", "x.scales"])
+        assert scheme is not None
+        assert (scheme.refusal is not None) is refused
 
 
 def test_a_module_may_have_bits_and_groups_of_its_own() -> None:

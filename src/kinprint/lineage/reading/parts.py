@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from math import prod
 
+from kinprint.model.names.towers import PROJECTOR
 from kinprint.model.places import Address, Place, word_of
 from kinprint.records import Component, Part, Role, weight_of
 
-PROJECTOR = "projector"
-"""The name of the tensors between towers, which belong to none."""
 TABLES = (Component.EMBEDDING, Component.HEAD)
 """Components that are tables with a row for each token."""
 # What the tables of names call tensors that are part of attention.

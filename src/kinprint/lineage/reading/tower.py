@@ -17,14 +17,15 @@ from msgspec.structs import replace
 
 from kinprint.lineage.about.description import card_bytes
 from kinprint.lineage.identity import digest_of
-from kinprint.lineage.reading.parts import PROJECTOR, is_without_scale, part_of
+from kinprint.lineage.reading.parts import is_without_scale, part_of
 from kinprint.model.adapted import AdaptedModel
 from kinprint.model.adapters import CONFIG
 from kinprint.model.consistency import contradiction_notes, stream_width
+from kinprint.model.geometry import text_parts
 from kinprint.model.layout.parts import IN_OUT
 from kinprint.model.layout.sizes import tower_of
 from kinprint.model.model import SIDECARS, Model, Reading
-from kinprint.model.names.towers import BESIDE
+from kinprint.model.names.towers import BESIDE, PROJECTOR
 from kinprint.model.places import Address, Place
 from kinprint.model.symmetries import Facts, facts_of
 from kinprint.model.tokens import VocabularyChoice, choose_vocabulary
@@ -435,11 +436,15 @@ class Tower:
 
     @property
     def _config(self) -> Mapping[str, Any]:
-        """The part of the configuration that is about this tower."""
+        """The part of the configuration that is about this tower.
+
+        Of two towers for pictures it may be about the other: it names the width of its own.
+        """
         if self.main or self.stack in _OF_THE_MODEL or self.stack.endswith(BESIDE):
             return self.model.config
-        inner = tower_of(self.model.config, self.stack).get("text_config")
-        return inner if isinstance(inner, Mapping) else {}
+        inner: Mapping[str, Any] = tower_of(self.model.config, self.stack).get("text_config", {})
+        about = any(self.width in level.values() for level in text_parts(inner))
+        return inner if about else {}
 
     def _shapes(self, role: str) -> list[tuple[int, ...]]:
         own = {one: place for one, place in self.places.items() if self.owns(one)}
@@ -576,8 +581,9 @@ def _packing_notes(places: Iterable[Place]) -> Iterator[Message]:
 
 
 def main_stack(stacks: Sequence[str]) -> str:
-    """The stack that is compared: the text model's only one, else the decoder, else the first."""
-    for name in ("", "decoder"):
+    """The stack that is compared: the text model's only one, else the decoder, what talks, or the
+    first."""
+    for name in ("", "decoder", "talker"):
         if name in stacks or not stacks:
             return name
     return stacks[0]

@@ -33,7 +33,8 @@ def neighbour_correlation(sample: Sample) -> float:
         pearson(sample.norms[role, layer], sample.norms[role, after])
         for role, places in layers.items()
         for layer, after in pairwise(sorted(places))
-        if after - layer <= reach and len(sample.norms[role, layer]) == sample.width
+        if after - layer <= reach
+        and len(sample.norms[role, layer]) == len(sample.norms[role, after]) == sample.width
     ]
     known = [value for value in correlations if math.isfinite(value)]
     return math.fsum(known) / len(known) if known else math.nan

@@ -34,7 +34,7 @@ _HEADED = (Role.Q, Role.K, Role.V, Role.O)
 # Roles whose rows rotary embedding turns, which some files therefore store in pairs.
 _PAIRED = (Role.Q, Role.K)
 # Words for sizes that are a share of the tensor.
-_SHARES = {"half": 2, "third": 3}
+_SHARES = {"half": (1, 2), "third": (1, 3), "seventh": (1, 7), "four sevenths": (4, 7)}
 # Fused roles that a tower's tensors have, told by their detail.
 _IN_TOWERS = (Role.QKV, Role.GATE_UP)
 
@@ -145,7 +145,8 @@ def _orientation(
         return OUT_IN
     else:
         habit = IN_OUT if kernel or _any(sizes.families, tables["experts_in_out"]) else OUT_IN
-    seen = _seen(role, shape, sizes.get("hidden")) or habit
+    hidden = None if sizes.value("depths") else sizes.get("hidden")  # widths differ by stage
+    seen = _seen(role, shape, hidden) or habit
     # where nobody said how experts are stacked, their shape is all there is to go by
     if seen != habit and (habit == IN_OUT or not experts):
         warnings.append(message("note.layout.orientation", seen=seen, habit=habit))
@@ -175,7 +176,8 @@ def _split(
 ) -> Layout:
     """Divide a fused tensor by the first rule that fits; whole if none does."""
     for rule in table()["split"]:
-        if _fits(rule, kind, detail, sizes, name, is_gguf):
+        whole = layout.outputs % rule.get("multiple", 1) == 0
+        if whole and _fits(rule, kind, detail, sizes, name, is_gguf):
             return _apply(layout, rule, sizes)
     return layout
 
@@ -233,8 +235,10 @@ def _apply(layout: Layout, rule: Mapping[str, Any], sizes: Sizes) -> Layout:
 
 def _rows_of(part: str, rule: Mapping[str, Any], sizes: Sizes, outputs: int) -> int | None:
     names = rule.get("sizes", {}).get(part) or table()["sizes"][part]
-    share = _SHARES.get(names[0])
-    return sizes.product(names) if share is None else outputs // share
+    if names[0] not in _SHARES:
+        return sizes.product(names)
+    some, of = _SHARES[names[0]]
+    return outputs * some // of
 
 
 def _repeat(word: int | str, sizes: Sizes, outputs: int) -> int | None:

@@ -17,7 +17,8 @@ from kinprint.tables import read_table
 from kinprint.workers import Once
 
 _NESTED = (
-    "text_config", "llm_config", "language_config", "thinker_config", "decoder", "llm",
+    "text_config", "llm_config", "language_config", "thinker_config", "talker_config", "decoder",
+    "llm",
 )  # fmt: skip
 
 
@@ -159,13 +160,20 @@ def _asked_keys() -> frozenset[str]:
 def tower_of(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """The configuration of the tower that a tensor's name speaks of, with the model's family.
 
-    A tower has heads of its own; where it is not described, only the family is left.
+    A tower has heads of its own; where it is not described, only the family is left. Towers of a
+    model that only listens and thinks are described with what it thinks with.
     """
     outer = {"model_type": config.get("model_type")}
+    levels = _levels(config)[::-1]
     for key, words in table()["towers"].items():
-        inner = config.get(key)
-        if isinstance(inner, Mapping) and re.search(words, name):
-            return {**outer, "text_config": inner}
+        if not re.search(words, name):
+            continue
+        for level in levels:
+            inner: Any = level
+            for word in key.split("."):
+                inner = inner.get(word) if isinstance(inner, Mapping) else None
+            if isinstance(inner, Mapping):
+                return {**outer, "text_config": inner}
     return outer
 
 

@@ -29,7 +29,7 @@ _VARYING = (
     "embedding_size", "word_embed_proj_dim", "emb_size", "global_head_dim", "d_embed",
     "per_layer_config", "num_global_key_value_heads", "block_configs", "expanded_dim",
     "attention_hidden_size", "input_embedding_size", "output_embedding_size",
-    "bottleneck", "hidden_sizes", "true_hidden_size",
+    "bottleneck", "depths", "hidden_sizes", "true_hidden_size",
 )  # fmt: skip
 _FEED_FORWARD_SIZE = re.compile(
     r"intermediate|ffn|d_ff|n_inner|ff_dim|ff_size|mlp_dim|feed_forward"

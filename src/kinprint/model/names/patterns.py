@@ -7,7 +7,7 @@ everything that thinks works on these, and only an expert's number is read from 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from math import prod
 
 from msgspec import Struct, field
@@ -79,10 +79,14 @@ class Series(Struct, frozen=True):
 
 
 class Patterns(Struct):
-    """The patterns of a model and the series in them, both in the order of their first tensors."""
+    """The patterns of a model and the series in them, both in the order of their first tensors.
+
+    `halved` are the stacks of which each layer is counted as two.
+    """
 
     patterns: list[Pattern] = field(default_factory=list)
     series: list[Series] = field(default_factory=list)
+    halved: frozenset[tuple[str, ...]] = frozenset()
 
 
 class _Plan(Struct, frozen=True):
@@ -216,24 +220,32 @@ def read_patterns(tensors: Sequence[TensorSpec], tables: Tables) -> Patterns:
     return Patterns(list(patterns.values()), list(found.values()))
 
 
-def with_halves(found: Patterns, halves: Set[str]) -> Patterns:
-    """The same with two layers for each that has some parts twice, numbered 0 and 1.
+def with_halves(found: Patterns, numbered: Set[str], named: Mapping[str, int]) -> Patterns:
+    """The same with two layers for each that has some parts twice.
 
+    These are `numbered` 0 and 1, or `named` by the half, as the feed-forwards of a conformer are.
     What such a layer has once belongs to its first half.
     """
-    stacks = {pattern.stack for pattern in found.patterns if _half(pattern, halves) is not None}
+    halves = {id(pattern): _half(pattern, numbered, named) for pattern in found.patterns}
+    seen = {(pattern.stack, halves[id(pattern)]) for pattern in found.patterns}
+    stacks = frozenset(stack for stack, half in seen if half == 0 and (stack, 1) in seen)
+    if not stacks:
+        return found
     series = [
-        replace(one, layer=2 * one.layer + (_half(one.pattern, halves) or 0))
+        replace(one, layer=2 * one.layer + (halves[id(one.pattern)] or 0))
         if one.layer is not None and one.pattern.stack in stacks
         else one
         for one in found.series
     ]
-    return Patterns(found.patterns, series)
+    return Patterns(found.patterns, series, stacks)
 
 
-def _half(pattern: Pattern, halves: Set[str]) -> int | None:
-    first, number, *_ = (*pattern.parts, "", "")
-    return int(number) if first in halves and number in ("0", "1") else None
+def _half(pattern: Pattern, numbered: Set[str], named: Mapping[str, int]) -> int | None:
+    first, second, *_ = (*pattern.parts, "", "")
+    if first in numbered:
+        return int(second) if second in ("0", "1") else None
+    whole = second or "norm" in first  # else one of a feed-forward's matrices
+    return named.get(first) if whole and pattern.layered else None
 
 
 def _marked_modules(tensors: Sequence[TensorSpec], tables: Tables) -> set[str]:
@@ -263,6 +275,8 @@ def _plan(starred: str, tables: Tables) -> _Plan:
             layer, inner = index, True
         elif (layer is None or inner) and before in tables.containers:
             layer, inner = index, False
+        elif index - 2 == layer and before in tables.containers_inner:
+            layer = index  # of a stage that is counted too
         elif expert is None and _counts_experts(segments[:index]):
             expert = index
     if layer is None:

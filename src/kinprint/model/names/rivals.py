@@ -6,20 +6,30 @@ claims a place must fit the configuration; of those that do, tiny ones give way,
 place no architecture of this family uses, then the smaller. No rule asks for an order of tensors.
 
 Another stack of layers becomes a tower of its own, with what lies beside its layers; single
-tensors lose their meaning and are known by their names.
+tensors lose their meaning and are known by their names. Towers for pictures and sound may be
+several in one model, such as two encoders that see the same picture, and a tower may have stages
+that are counted; none of them is a rival.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
 from kinprint.model.names.patterns import Pattern, Patterns, Series, plain_parts
 from kinprint.model.names.tables import Ending, Tables, Word
-from kinprint.model.names.towers import BESIDE, Stack, Towers, common_length, is_inside, root_of
+from kinprint.model.names.towers import (
+    BESIDE,
+    PROJECTOR,
+    Stack,
+    Towers,
+    common_length,
+    is_inside,
+    root_of,
+)
 from kinprint.model.names.words import WordFinder
 from kinprint.records import Role, bias_of
 from kinprint.text import Message, message
@@ -34,7 +44,9 @@ Endings = Mapping[int, Ending | None]
 # Stacks and tensors with less than this share of what the largest rival has are tiny: a stack as
 # large as the model makes the file twice as long, and parts of a fused matrix differ by more.
 _FULL_STACK, _FULL_TENSOR = 1 / 4, 1 / 16
-_TINY_STACK = 1 / 64  # where several stacks are nothing unusual
+_TINY_STACK = 1 / 64  # in towers of which models have several
+# Towers that such stacks make: what compares them grows with the square.
+_MOST_BESIDE = 8
 _OF_THE_TEXT = (None, "encoder", "decoder")  # towers that the configuration's sizes are about
 _NO_CLAIM = (Role.OTHER, Role.BIAS, Role.NORM_OTHER)
 _FUSED = {
@@ -79,12 +91,22 @@ class _Tower(Struct):
     stacks: list[Stack] = field(default_factory=list)
     claims: set[Claim] = field(default_factory=set)
 
-    def may_hold(self, stack: Stack, claims: frozenset[Claim]) -> bool:
-        """Whether a stack lies here and claims nothing that is taken, but by its siblings."""
+    def may_hold(self, stack: Stack, claims: frozenset[Claim], norms: bool) -> bool:
+        """Whether a stack lies here and claims no place that is taken.
+
+        Those of `norms` alone may be shared, and always with stacks counted like this one: blocks
+        of convolutions have no others.
+        """
         if stack[: len(self.root)] != self.root:
             return False
-        siblings = any(_counted(one) == _counted(stack) for one in self.stacks)
-        return siblings or not self.claims & claims
+        taken = self.claims & claims
+        if norms or self.has_sibling(stack):
+            taken = {claim for claim in taken if not claim[0].startswith("norm")}
+        return not taken
+
+    def has_sibling(self, stack: Stack) -> bool:
+        """Whether a stack that differs by its number alone lies here."""
+        return any(_counted(one) == _counted(stack) for one in self.stacks)
 
 
 def split_rivals(
@@ -213,32 +235,41 @@ def _split_stacks(
         usual = known.get(".".join(stack), len(known))
         return tiny, usual, -fitting[stack], -numbers[stack], stack
 
-    several = tower not in _kept(finder.tables)
+    kept = _kept(finder.tables)
+    several = tower not in kept
     main = _Tower(tower, ())
     found = [main]
+    rivals = []
     for stack in sorted(layered, key=rank):
         claims = frozenset(claim for one in layered[stack] for claim in one.claims)
-        here = next((one for one in found if one.may_hold(stack, claims)), None)
-        if here is None and several and fitting[stack] >= _TINY_STACK * most:
-            here = main
+        usual = several and fitting[stack] >= _TINY_STACK * most
+        holding = (one for one in found if one.may_hold(stack, claims, norms=usual))
+        here = next(holding, main if usual and tower == PROJECTOR else None)
+        stage = any(one.has_sibling(stack) for one in found)
+        if here is None and (usual or stage) and len(found) > _MOST_BESIDE:
+            here = found[-1]
         if here is None:
             root = root_of(stack, [placed for one in found for placed in one.stacks])
-            here = _Tower(_free_name((root, stack), towers.values()), root)
+            if usual and root == ("model",):  # everything lies there
+                root = stack[:2]
+            name = _free_name((root, stack), {*kept, *towers.values()}, "" if usual else BESIDE)
+            here = _Tower(name, root)
             found.append(here)
+            rivals += [] if usual or stage else [here]
         here.stacks.append(stack)
         here.claims |= claims
     # Places inside of others come first: what lies there is theirs.
     moved = {
-        one.name: _move(one, patterns, towers, tower, claimants)
+        one.name: _move(one, patterns, towers, tower, () if one not in rivals else claimants)
         for one in sorted(found[1:], key=lambda one: -len(one.root))
     }
-    rivals = [(".".join(one.stacks[0]), moved[one.name], one.name) for one in found[1:]]
-    return main.stacks, list(_stack_notes(main, rivals))
+    told = [(".".join(one.stacks[0]), moved[one.name], one.name) for one in rivals]
+    return main.stacks, list(_stack_notes(main, told))
 
 
-def _free_name(places: Iterable[Stack], taken: Iterable[str | None]) -> str:
+def _free_name(places: Iterable[Stack], taken: Collection[str | None], ending: str) -> str:
     """A name for a tower: the first that no other tower has, else the last."""
-    names = [".".join(place) + BESIDE for place in places]
+    names = [".".join(place) + ending for place in places]
     return next((name for name in names if name not in taken), names[-1])
 
 
@@ -265,7 +296,7 @@ def _move(
     tower: str | None,
     claimants: Sequence[_Claimant],
 ) -> int:
-    """Move the tensors of a tower there; what the model would lack without them stays."""
+    """Move the tensors of a tower there; what `claimants` alone give the model stays."""
     outside: set[Claim] = set()
     claims: dict[int, frozenset[Claim]] = {}
     for one in claimants:

@@ -6,7 +6,7 @@ counts tell.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -18,6 +18,8 @@ from kinprint.model.names.words import FEED_FORWARD, GATE_OR_ROUTER
 from kinprint.records import FEED_FORWARDS, Role, plain_role
 
 _EXPERTS = ("moe_num_experts", "num_experts", "num_local_experts", "n_routed_experts", "n_experts")
+_NORMS = (Role.NORM_IN, Role.NORM_POST_ATTN, Role.NORM_PRE_FFN, Role.NORM_POST_FFN)
+_MODULATION = Word(Role.OTHER, "modulation")
 
 Found = dict[int, Word | None]
 
@@ -34,12 +36,15 @@ def expert_count(config: Mapping[str, Any], geometry: Geometry) -> int | None:
     return None
 
 
-def settle(patterns: Iterable[Pattern], found: Found, experts: int | None) -> int | None:
+def settle(patterns: Sequence[Pattern], found: Found, experts: int | None) -> int | None:
     """Correct the words of one stack by what its shapes and neighbours say.
 
     Returns the number of experts, which the router's shape tells where nothing else does.
+    A matrix that is called a norm gives a norm what it scales by.
     """
     members = [p for p in patterns if found.get(id(p)) is not None and p.is_weight]
+    modulated = {p.parts for p in members if _word(found, p).role in _NORMS and _is_matrix(p)}
+    found.update({id(p): _MODULATION for p in patterns if p.parts in modulated})
     for pattern in members:
         word = _word(found, pattern)
         if word.role in FEED_FORWARD and _stacked(pattern):
@@ -90,6 +95,10 @@ def _fuse(members: Iterable[Pattern], found: Found, wrap: str) -> None:
 def _stacked(pattern: Pattern) -> bool:
     shape = pattern.shape
     return len(shape) >= 3 and shape[-1] > 1 and pattern.ending != PACKED
+
+
+def _is_matrix(pattern: Pattern) -> bool:
+    return len(pattern.shape) == 2 and min(pattern.shape) > 1 and len({*pattern.shape}) > 1
 
 
 def _word(found: Found, pattern: Pattern) -> Word:

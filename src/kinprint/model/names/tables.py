@@ -78,9 +78,11 @@ class Tables(Struct, frozen=True):
 
     containers: frozenset[str]
     containers_named: frozenset[str]
+    containers_inner: frozenset[str]
     stacks: tuple[str, ...]
     wrapping: frozenset[str]
     state_space_marks: frozenset[str]
+    halves: Mapping[str, int]
     zones: Mapping[str, str]
     zone_words: Mapping[str, Mapping[str, Word]]
     inside: tuple[tuple[str, Word], ...]
@@ -126,9 +128,11 @@ def load_tables() -> Tables:
     return Tables(
         containers=frozenset(generic["containers"]),
         containers_named=frozenset(generic["containers_named"]),
+        containers_inner=frozenset(generic["containers_inner"]),
         stacks=tuple(generic["stacks"]),
         wrapping=frozenset(generic["wrapping"]),
         state_space_marks=frozenset(generic["state_space_marks"]),
+        halves={name: half for half, names in enumerate(generic["halves"]) for name in names},
         zones=_turned(generic["zones"]),
         zone_words={
             zone: _words_by_role(generic[zone]) for zone in ("attention", "mixer", "ffn", "router")

@@ -16,7 +16,9 @@ from kinprint.records import Role
 SIDE, EACH_STACK = "side", "*"
 BESIDE = ".*"
 """How names of towers end that are known by the beginning of their tensors' names alone."""
-_VISION, _PROJECTOR = "vision", "projector"
+PROJECTOR = "projector"
+"""The name of the tensors between towers, which belong to none."""
+_VISION = "vision"
 _MERGER = "merger"  # the projector of Qwen's vision towers, which lies inside of them
 Towers = dict[int, str | None]
 Stack = tuple[str, ...]
@@ -38,7 +40,7 @@ def tower_of(pattern: Pattern, family: Family, tables: Tables) -> str | None:
     for segment in segments:
         if named := family.towers.get(segment) or tables.towers.get(segment):
             merged = named == _VISION and any(_MERGER in one for one in segments)
-            return _PROJECTOR if merged else named
+            return PROJECTOR if merged else named
     for segment in segments:
         for text, name in tables.tower_parts:
             if text in segment and segment not in tables.top:

@@ -84,18 +84,21 @@ def _weight(name: str, spec: TensorSpec, specs: Specs, scheme: Scheme) -> Quanti
         return _four_bits(name, spec, specs)
     if spec.dtype in _EIGHT:
         return _eight_bits(name, spec, specs, scheme)
-    return _affine(name, spec, specs, scheme) if spec.dtype == _WORD else None
+    return _mlx(name, spec, specs, scheme) if spec.dtype == _WORD else None
 
 
-def _affine(name: str, spec: TensorSpec, specs: Specs, scheme: Scheme) -> QuantisedWeight | None:
-    """MLX's weights, with scales and biases beside them."""
+def _mlx(name: str, spec: TensorSpec, specs: Specs, scheme: Scheme) -> QuantisedWeight | None:
+    """MLX's weights, with scales beside them, and biases if they are whole numbers."""
     stem = name.removesuffix(".weight")
     scales, biases = specs.get(f"{stem}.scales"), specs.get(f"{stem}.biases")
-    if stem == name or scales is None or biases is None:
+    if stem == name or scales is None or (biases is None and scales.dtype != "U8"):
         return None
-    parts = {"weight": spec, "scales": scales, "biases": biases}
-    from kinprint.model.quantised.affine import affine
+    from kinprint.model.quantised.affine import affine, floats_in_words
 
+    if biases is None:
+        parts = {"weight": spec, "scales": scales}
+        return QuantisedWeight(name, floats_in_words(spec, scales), parts)
+    parts = {"weight": spec, "scales": scales, "biases": biases}
     bits, group = scheme.modules.get(stem, (scheme.bits, scheme.group))
     return QuantisedWeight(name, affine(parts, bits, group), parts)
 

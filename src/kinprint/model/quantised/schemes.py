@@ -34,7 +34,7 @@ _METHODS = {
     "mxfp4": "mxfp4",
     "mlx": "mlx",
 }
-_NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
+_NESTED = ("text_config", "llm_config", "language_config", "thinker_config", "talker_config")
 # Endings that betray a method when no configuration does.
 _TRACES = (
     (".bitsandbytes__nf4", "bitsandbytes"),
@@ -48,6 +48,7 @@ _TRACES = (
     (".weight_scale", _SCALED),
     (".W_q", "hqq"),
 )
+_MLX_MODES = frozenset({"affine", "mxfp4", "mxfp8", "nvfp4"})
 _AWQ_VERSIONS = frozenset({"", "gemm", "exllama", "ipex"})
 _SPARSE = ("sparse-", "marlin", "mxfp6")
 
@@ -124,7 +125,8 @@ def _section(config: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def _implied(said: Mapping[str, Any], names: Collection[str]) -> str:
     """The method of a section that does not name it."""
-    if {"bits", "group_size"} <= said.keys() and _is_affine(names):
+    known = _word(said, "mode") in _MLX_MODES or _is_affine(names)
+    if {"bits", "group_size"} <= said.keys() and known:
         return "mlx"
     if said.get("load_in_8bit") or said.get("load_in_4bit"):
         return "bitsandbytes"
@@ -147,7 +149,7 @@ def _by_module(method: str, said: Mapping[str, Any], bits: int | None, group: in
     """MLX: one mode for all, and sections for modules that are packed in another way."""
     own = {name: one for name, one in said.items() if isinstance(one, Mapping)}
     modes = {_word(one, "mode") or "affine" for one in (said, *own.values())}
-    others = sorted(modes - {"affine"})
+    others = sorted(modes - _MLX_MODES)
     refusal = message("note.scheme.mlx", mode=_short(others[0])) if others else None
     modules = {
         name: (_whole(one, "bits") or bits, _whole(one, "group_size") or group)
