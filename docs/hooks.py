@@ -226,6 +226,7 @@ def _values() -> dict[str, str]:
         "turned": f"{arranged.TURNED:.2f}",
         "arranged": f"{arranged.ARRANGED:.2f}",
         "mixed": f"{arranged.MIXED:.2f}",
+        "columns": f"{taken_over.COLUMNS:.2f}",
         "arranged_norms": f"{arranged.ARRANGED_NORMS:.2f}",
         "half": f"{100 * kind.HALF:.0f} %",
         "two_limit": f"{two.mean:.2f}",

@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from scipy.optimize import linear_sum_assignment
 
 from kinprint.lineage.alignment.residual import MapSource, ResidualMap
+from kinprint.lineage.pair import Pair
+from kinprint.lineage.parts.arranged import arranged_units
 from kinprint.lineage.parts.gains import gain_likeness
 from kinprint.lineage.parts.taken_over import (
     APART_GAINS,
@@ -24,6 +27,7 @@ from kinprint.lineage.parts.taken_over import (
 )
 from kinprint.lineage.preparation import Prepared
 from kinprint.lineage.reading.sample import Floats
+from kinprint.lineage.side import Side
 from kinprint.records import Component, Part, PartFinding, PartState
 from tests.lineage.made import keyed, made
 
@@ -111,6 +115,55 @@ def test_gains_of_a_stranger_that_was_numbered_anew_say_nothing_of_its_matrices(
     alone = [*found(Component.ATTENTION, 0.62, 0.8), *mixed]
     assert {one.learnt for one in judged(alone[:LAYERS], circumstances())} == {True}
     assert {one.learnt for one in judged(mixed, circumstances())} == {None}
+
+
+def test_what_a_turn_of_the_residual_stream_can_reach_of_few_weights_says_nothing() -> None:
+    """Of one layer more than of all: it counts beside those that are as alike, or more."""
+    bound = circumstances(arranged=lambda weights: 0.9 / weights**0.5)
+    layers = found(Component.FEED_FORWARD, 0.6, 0.9)
+    assert {one.learnt for one in judged(layers, bound)} == {True}
+    assert {one.learnt for one in judged(layers[:1], bound)} == {None}
+    # Others that are less alike do not speak for it, nor does it for them.
+    low = [replace(one, likeness=0.2) for one in layers[1:]]
+    assert {one.learnt for one in judged([layers[0], *low], bound)} == {None}
+    high = [replace(layers[0], likeness=0.95), *low]
+    assert [one.learnt for one in judged(high, bound)] == [True, None, None]
+    # One matrix of three is as alike as a third of the layer.
+    third = [replace(one, share=1 / 3) for one in layers]
+    assert {one.learnt for one in judged(third, bound)} == {None}
+
+
+def test_gains_of_a_strangers_attention_do_not_hide_feed_forwards_that_were_taken_over() -> None:
+    tuned = found(Component.FEED_FORWARD, 0.9, 0.9)
+    other = found(Component.ATTENTION, 0.2, 0.1)
+    known = judged([*tuned, *other], circumstances())
+    assert {one.part.component for one in known if one.learnt} == {Component.FEED_FORWARD}
+
+
+@pytest.mark.parametrize(("width", "units", "layers"), [(64, 24, 1), (64, 160, 1), (64, 160, 4)])
+def test_no_turn_makes_strangers_more_alike_than_is_allowed_for(
+    width: int, units: int, layers: int
+) -> None:
+    """The best turn towards all units of random strangers, and units assigned in turns with it."""
+    rng = np.random.default_rng(units + layers)
+    sizes = {"width": width, "units": units, "depth": layers}
+    pair = Pair(Side(made(1, **sizes)), Side(made(2, **sizes)))
+    shape = layers, units, 3, width
+    ours, theirs = (rng.normal(size=shape) / np.sqrt(width) for _ in range(2))
+    placed = ours
+    for _ in range(8):
+        left, _, right = np.linalg.svd(placed.reshape(-1, width).T @ theirs.reshape(-1, width))
+        turned = ours @ (left @ right)
+        orders = [
+            linear_sum_assignment(-np.einsum("ukd,vkd->uv", one, other))[1]
+            for one, other in zip(theirs, turned, strict=True)
+        ]
+        placed = np.stack([one[order] for one, order in zip(ours, orders, strict=True)])
+    cosines = np.einsum("lukd,lukd->luk", placed @ (left @ right), theirs)
+    norms = (np.linalg.norm(one, axis=-1) for one in (placed, theirs))
+    reached = float((cosines / np.prod([*norms], axis=0)).mean())
+    allowed = arranged_units(pair)(shape[0] * units * 3 * width)
+    assert 0.4 * allowed < reached < allowed
 
 
 def test_gains_that_were_written_in_say_nothing_of_matrices() -> None:
