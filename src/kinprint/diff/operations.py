@@ -7,6 +7,7 @@ where it changed much, and undecided between the two limits.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from statistics import median
 from typing import Any
@@ -154,9 +155,16 @@ def _numbers(
         if not matrices_of(changed):  # a few gains may be other ones rounded by accident
             unexplained = changed
         yield from _changes(unexplained, matrices_of(alike), matrices_of(compared))
-    elif any(was_coarser(one) for one in changed):
-        known = all(one.rounding is not None for one in matrices_of(changed) if was_coarser(one))
-        yield found(Operation.CHANGED, "was-coarser" if known else "was-coarser-perhaps-more")
+    elif coarser := [one for one in changed if was_coarser(one)]:
+        coarser = matrices_of(coarser) or coarser
+        of = len(matrices_of(alike) or alike)
+        known = [one.rounding.bits for one in coarser if one.rounding is not None]
+        if len(known) == len(coarser):
+            bits = Counter(known).most_common(1)[0][0]
+            counts = {"count": len(coarser), "of": of}
+            yield found(Operation.ROUNDED_BEFORE, "was-coarser", bits=bits, **counts)
+        else:
+            yield found(Operation.CHANGED, "was-coarser-perhaps-more")
     elif beyond := [one for one in matrices_of(unexplained) if is_beyond_format(one)]:
         of = len(matrices_of(alike))
         yield found(Operation.CHANGED, "beyond-format", of=of, **_counted(beyond))
