@@ -161,8 +161,8 @@ def _numbers(
         known = [one.rounding.bits for one in coarser if one.rounding is not None]
         if len(known) == len(coarser):
             bits = Counter(known).most_common(1)[0][0]
-            counts = {"count": len(coarser), "of": of}
-            yield found(Operation.ROUNDED_BEFORE, "was-coarser", bits=bits, **counts)
+            count = len(coarser)
+            yield found(Operation.ROUNDED_BEFORE, "was-coarser", count=count, of=of, bits=bits)
         else:
             yield found(Operation.CHANGED, "was-coarser-perhaps-more")
     elif beyond := [one for one in matrices_of(unexplained) if is_beyond_format(one)]:
