@@ -34,8 +34,10 @@ def test_a_tensor_without_numbers_is_another_shape(
         assert found.totals.compared == found.totals.equal == found.totals.tensors - 1
 
 
-def test_tensors_without_numbers_are_equal(whole: Checkpoint, tmp_path: Path) -> None:
-    empty = whole.changed({_UP: whole.tensors[_UP][:0]})
+@pytest.mark.parametrize("rows", [False, True])
+def test_tensors_without_numbers_are_equal(rows: bool, whole: Checkpoint, tmp_path: Path) -> None:
+    values = whole.tensors[_UP]
+    empty = whole.changed({_UP: values[:0] if rows else values[:, :0]})
     found = kinprint.diff(empty.write(tmp_path / "a"), empty.write(tmp_path / "b"))
     assert found.totals.equal == found.totals.tensors and "same numbers" in found.summary
 

@@ -707,6 +707,26 @@ def test_heads_that_are_left_have_partners(group: int, tmp_path: Path) -> None:
     assert found.totals.equal == found.totals.tensors
 
 
+@pytest.mark.parametrize("sample", [False, True])
+@pytest.mark.parametrize("layers", [(0,), (0, 1, 2)])
+@pytest.mark.parametrize("size", [None, 24])
+def test_rows_that_are_no_whole_heads_are_not_called_heads(
+    size: int | None, layers: tuple[int, ...], sample: bool, tmp_path: Path
+) -> None:
+    """Fewer rows that make no head, or as many of each head fewer."""
+    parent = short("base-a")
+    kept = np.arange(100) if size is None else np.arange(128).reshape(4, 32)[:, :size].ravel()
+    new: dict[str, Array] = {}
+    for at in layers:
+        q, o = (f"model.layers.{at}.self_attn.{name}_proj.weight" for name in "qo")
+        new |= {q: parent.tensors[q][kept], o: parent.tensors[o][:, kept]}
+    settings = {} if size is None else {"head_dim": size}
+    child = _saved(parent.changed(new, **settings), tmp_path / "b")
+    found = kinprint.diff(_saved(parent, tmp_path / "a"), child, sample=sample)
+    (rows,) = (one for one in found.operations if "rows of queries" in one.evidence)
+    assert rows.kind is Operation.CHANGED
+
+
 def test_key_value_heads_that_were_pooled_are_not_renumbered(tmp_path: Path) -> None:
     parent = short("base-a")
     new = {

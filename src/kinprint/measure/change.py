@@ -162,7 +162,7 @@ def change_sums(
     largest = 0.0
     each = max(1, _AT_ONCE // max(columns, 1))
     work = _Buffers(each, columns, np.float64 if _is_wide(a, b) else np.float32)
-    for start in range(0, rows, each):
+    for start in range(0, rows if columns else 0, each):
         some_a, some_b = a[start : start + each], b[start : start + each]
         x, y, d = work.of(len(some_a))
         x[...], y[...] = some_a, some_b
