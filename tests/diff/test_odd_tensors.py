@@ -53,8 +53,12 @@ def test_a_copy_with_an_empty_tensor_is_one_of_the_parent_that_has_it(
 
 
 @pytest.mark.parametrize("sample", [False, True])
-def test_a_huge_factor_is_told(sample: bool, whole: Checkpoint, tmp_path: Path) -> None:
-    times = {name: one * np.float32(1e30) for name, one in whole.tensors.items()}
+@pytest.mark.parametrize("factor", [1e30, 1e-3, 1e-5])
+def test_a_factor_of_any_size_is_told(
+    factor: float, sample: bool, whole: Checkpoint, tmp_path: Path
+) -> None:
+    times = {name: one * np.float32(factor) for name, one in whole.tensors.items()}
     pair = whole.write(tmp_path / "a"), whole.changed(times).write(tmp_path / "b")
     found = kinprint.diff(*pair, sample=sample)
     assert [one.kind for one in found.operations] == [Operation.SCALED]
+    assert f"22 were multiplied by {factor:.6g}" in found.operations[0].evidence

@@ -224,6 +224,12 @@ def test_the_same_model_has_no_operation() -> None:
     assert found.totals.equal == found.totals.tensors
 
 
+def test_a_sample_of_the_same_model_has_no_change() -> None:
+    found = kinprint.diff(DEMO / "base-a", DEMO / "base-a", sample=True)
+    assert found.operations == ()
+    assert found.summary.startswith("All numbers that were read of the 56 tensors")
+
+
 def test_a_recovered_permutation_is_exact(tmp_path: Path) -> None:
     make, wanted = MADE["permuted"]
     found, faults = made(make, wanted, short("base-a"), 5, tmp_path)

@@ -74,6 +74,7 @@ _LEFT = 0.1  # of what chance puts in directions: 0.004 is left after taking out
 _HIDDEN = 4.0  # times the squared errors of rounding: 3 were seen where directions were taken out
 _SEVERAL, _LEAST_SHARE, _MOST_SHARE = 4, 0.05, 0.95  # matrices, and shares that are told from all
 _SAME_SHARE = 0.03  # how far shares are apart: 0.015 in averages, 0.1 and more after training
+_TRAINING = (Operation.FINETUNE, Operation.TRAINED, Operation.CONTINUED)
 _TABLES = (Component.EMBEDDING, Component.HEAD, Component.OTHER)
 
 
@@ -231,8 +232,12 @@ def _changes(
         yield found(Operation.CHANGED, "tables-beside", **_counted(left))
     elif left:
         trained = adapter is not None or _is_of_blocks(left, without(compared, noise))
-        for some in _of_one_share(left):
-            yield _in_all_directions(some, of, trained=trained)
+        whole = _in_all_directions(left, of, trained=trained)
+        if whole.kind in _TRAINING:
+            for some in _of_one_share(left):
+                yield _in_all_directions(some, of, trained=trained)
+        else:
+            yield whole
     vectors = [one for one in changed if len(one.shape) < 2 and one.relative is not None]
     if vectors and (adapter is not None or removed):
         yield found(Operation.CHANGED, "vectors-beside", **_counted(vectors))
@@ -384,14 +389,11 @@ def _whiteness(matrices: Sequence[TensorChange]) -> float:
 
 
 def _of_one_share(matrices: Sequence[TensorChange]) -> Iterator[list[TensorChange]]:
-    """Matrices together, or apart by components where some hold one share of others and not all
-    do."""
+    """Matrices apart by components where those of one hold one share of others, and the rest."""
     components: dict[tuple[object, ...], list[TensorChange]] = {}
     for one in matrices:
         components.setdefault((one.tower, one.component), []).append(one)
-    shared = (
-        [] if _is_share(matrices) else [some for some in components.values() if _is_share(some)]
-    )
+    shared = [some for some in components.values() if _is_share(some)]
     yield from shared
     if left := without(matrices, [one for some in shared for one in some]):
         yield left
