@@ -234,7 +234,7 @@ def test_dare_is_told_by_what_was_dropped_at_random(family: Family, consensus: b
     assert found.recipe is not None and found.recipe.settings is not None
     assert found.recipe.settings.weights == pytest.approx((0.5, 0.4), abs=0.011)
     assert found.recipe.settings.densities == pytest.approx((0.5, 0.6), abs=0.021)
-    assert "rescaled by about one over its density" in " ".join(sentences(found.document, "en"))
+    assert "rescaled beside its weight" in " ".join(sentences(found.document, "en"))
 
 
 def test_dare_that_was_not_rescaled_is_said_to_be_so(family: Family) -> None:
