@@ -230,6 +230,7 @@ class Operation(StrEnum):
     TRAINED = "trained-further"
     QUANTIZED = "quantized"
     CAST = "cast"
+    ROUNDED_BEFORE = "rounded-before"
     NOT_FINITE = "not-finite"
     CHANGED = "changed"
 

@@ -25,7 +25,7 @@ from kinprint.measure.merging import (
     slerp_coefficients,
     task_vectors,
 )
-from kinprint.report.merging import summary
+from kinprint.report.merging import sentences, summary
 from tests.diff.merged_models import (
     BF16,
     LAYERS,
@@ -234,6 +234,20 @@ def test_dare_is_told_by_what_was_dropped_at_random(family: Family, consensus: b
     assert found.recipe is not None and found.recipe.settings is not None
     assert found.recipe.settings.weights == pytest.approx((0.5, 0.4), abs=0.011)
     assert found.recipe.settings.densities == pytest.approx((0.5, 0.6), abs=0.021)
+    assert "rescaled beside its weight" in " ".join(sentences(found.document, "en"))
+
+
+def test_dare_that_was_not_rescaled_is_said_to_be_so(family: Family) -> None:
+    draws = np.random.default_rng(4)
+
+    def merged(a: Floats, b: Floats, base: Floats) -> Floats:
+        kept = [one * (draws.random(one.shape) < 0.5) for one in task_vectors(base, [a, b], F32)]
+        return add_task_vectors(base, kept, (0.6, 0.4), F32)
+
+    found = unmerge(family, family.write("dare-as-it-is", family.each(merged)), base="base")
+    assert found.methods == (MergeMethod.DARE_LINEAR,) and found.recipe is not None
+    assert found.recipe.settings is not None and found.recipe.settings.weights == (0.6, 0.4)
+    assert "was not rescaled beside its weight" in " ".join(sentences(found.document, "en"))
 
 
 def test_what_is_dropped_by_magnitude_at_random_is_another_merge(family: Family) -> None:

@@ -191,7 +191,7 @@ def test_what_was_coarser_before_is_no_noise(tmp_path: Path) -> None:
     parent = short("base-a")
     a = _saved(storage.as_gguf(parent, "Q4_0"), tmp_path / "a")
     found = kinprint.diff(a, _saved(parent, tmp_path / "b"))
-    assert {one.kind for one in found.operations} == {Operation.CHANGED, Operation.CAST}
+    assert {one.kind for one in found.operations} == {Operation.ROUNDED_BEFORE, Operation.CAST}
     assert all(one.bits != 4 for one in found.operations)
 
 
@@ -222,6 +222,12 @@ def test_the_same_model_has_no_operation() -> None:
     found = kinprint.diff(DEMO / "base-a", DEMO / "base-a")
     assert found.operations == ()
     assert found.totals.equal == found.totals.tensors
+
+
+def test_a_sample_of_the_same_model_has_no_change() -> None:
+    found = kinprint.diff(DEMO / "base-a", DEMO / "base-a", sample=True)
+    assert found.operations == ()
+    assert found.summary.startswith("All numbers that were read of the 56 tensors")
 
 
 def test_a_recovered_permutation_is_exact(tmp_path: Path) -> None:
@@ -609,9 +615,8 @@ def test_who_is_coarser_is_told_by_numbers_and_not_by_their_type(tmp_path: Path)
     assert {one.kind for one in there.operations} == {Operation.FROZEN, Operation.QUANTIZED}
     assert there.operations[-1].bits == 4
     assert Operation.QUANTIZED not in {one.kind for one in back.operations}
-    assert any(
-        "first model holds its numbers more coarsely" in one.evidence for one in back.operations
-    )
+    (coarser,) = (one for one in back.operations if one.kind is Operation.ROUNDED_BEFORE)
+    assert coarser.evidence.endswith("more coarsely, rounded to 4 bits")
 
 
 _UNITS = ("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")
@@ -706,6 +711,26 @@ def test_heads_that_are_left_have_partners(group: int, tmp_path: Path) -> None:
     found = kinprint.diff(a, _saved(surgery.without_heads(parent, (group,)), tmp_path / "b"))
     assert [one.kind for one in found.operations] == [Operation.PRUNED_HEADS]
     assert found.totals.equal == found.totals.tensors
+
+
+@pytest.mark.parametrize("sample", [False, True])
+@pytest.mark.parametrize("layers", [(0,), (0, 1, 2)])
+@pytest.mark.parametrize("size", [None, 24])
+def test_rows_that_are_no_whole_heads_are_not_called_heads(
+    size: int | None, layers: tuple[int, ...], sample: bool, tmp_path: Path
+) -> None:
+    """Fewer rows that make no head, or as many of each head fewer."""
+    parent = short("base-a")
+    kept = np.arange(100) if size is None else np.arange(128).reshape(4, 32)[:, :size].ravel()
+    new: dict[str, Array] = {}
+    for at in layers:
+        q, o = (f"model.layers.{at}.self_attn.{name}_proj.weight" for name in "qo")
+        new |= {q: parent.tensors[q][kept], o: parent.tensors[o][:, kept]}
+    settings = {} if size is None else {"head_dim": size}
+    child = _saved(parent.changed(new, **settings), tmp_path / "b")
+    found = kinprint.diff(_saved(parent, tmp_path / "a"), child, sample=sample)
+    (rows,) = (one for one in found.operations if "rows of queries" in one.evidence)
+    assert rows.kind is Operation.CHANGED
 
 
 def test_key_value_heads_that_were_pooled_are_not_renumbered(tmp_path: Path) -> None:

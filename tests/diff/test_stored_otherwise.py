@@ -53,7 +53,19 @@ def test_numbers_that_were_rounded_and_stored_as_before_are_a_cast(
     assert (found.kind, found.bits, found.format) == (Operation.CAST, 16, None)
     assert "rounded to floats of 16 bits" in kinprint.diff(a, b).summary
     (back,) = _said(b, a)
-    assert back.kind is Operation.CHANGED and "more coarsely" in back.evidence
+    assert back.kind is Operation.ROUNDED_BEFORE and "more coarsely" in back.evidence
+
+
+@pytest.mark.parametrize("sample", [False, True])
+def test_a_rounded_copy_is_told_in_both_orders(sample: bool, tmp_path: Path) -> None:
+    coarse = Zoo(DEMO)["base-a"]
+    fine = storage.unrounded(coarse, np.random.default_rng(4))
+    a, b = _saved(coarse, tmp_path / "a"), _saved(fine, tmp_path / "b")
+    there, back = (kinprint.diff(*pair, sample=sample) for pair in ((b, a), (a, b)))
+    assert [one.kind for one in there.operations] == [Operation.CAST]
+    assert [one.kind for one in back.operations] == [Operation.ROUNDED_BEFORE, Operation.CAST]
+    assert "unknown" not in back.summary
+    assert "in 43 of 43 tensors" in back.operations[0].evidence
 
 
 def _adapter(parent: Checkpoint, base: Path, folder: Path) -> tuple[Path, dict[str, Array]]:
@@ -85,7 +97,7 @@ def test_an_adapter_and_its_merged_copy_differ_by_rounding(tmp_path: Path) -> No
     assert (found.kind, found.format) == (Operation.CAST, "BF16")
     assert f"in {len(merged)} of " in found.evidence
     (back,) = _said(copy, adapter)
-    assert back.kind is Operation.CHANGED and "more coarsely" in back.evidence
+    assert back.kind is Operation.ROUNDED_BEFORE and "more coarsely" in back.evidence
 
 
 def _tuned(size: float, where: str = "") -> Checkpoint:

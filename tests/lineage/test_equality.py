@@ -137,6 +137,20 @@ def test_a_head_may_be_the_embedding_of_another_model() -> None:
     assert not equal_numbers(MODEL, other, EMBEDDING, EMBEDDING, tested=False).any
 
 
+@pytest.mark.parametrize("crossed", ["head", "embedding"])
+def test_tables_in_the_place_of_each_other_are_found(crossed: str) -> None:
+    tables = [EMBEDDING, HEAD]
+    ours, theirs = (
+        replace(one, head=made(seed).embedding) for one, seed in ((MODEL, 3), (STRANGER, 4))
+    )
+    assert not any(copies(ours, theirs, tables, tables).values())
+    other = "embedding" if crossed == "head" else "head"
+    copied = replace(theirs, **{crossed: getattr(ours, other)})
+    pair = (EMBEDDING, HEAD) if crossed == "head" else (HEAD, EMBEDDING)
+    assert copies(ours, copied, tables, tables) == {pair[0]: [pair[1]], pair[1]: []}
+    assert not any(copies(ours, copied, [EMBEDDING], tables).values())  # a tied one has its own way
+
+
 def test_equal_rows_of_a_table_beside_others_may_be_first_weights() -> None:
     ours, theirs = MODEL.embedding, STRANGER.embedding
     assert ours is not None and theirs is not None

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 import kinprint
 from benchmarks.redteam.checkpoint import Checkpoint
 from benchmarks.redteam.zoo import DEMO, Zoo
+from kinprint.lineage.compare import compare_models
+from kinprint.lineage.results import Settings
+from kinprint.reader.fetch import Fetcher
 from kinprint.records import SINGLE
 
 Tensors = dict[str, NDArray[Any]]
@@ -63,6 +66,18 @@ def test_a_copy_in_double_precision_is_identical(model: Checkpoint, tmp_path: Pa
     found = compared(a, b)
     assert found.relation is kinprint.Relation.IDENTICAL
     assert {one.state for one in found.parts} == {kinprint.PartState.EQUAL}
+
+
+def test_units_of_which_more_are_read_in_one_model_are_as_alike(tmp_path: Path) -> None:
+    """Numbers of twice the size leave room for fewer rows: a mean is over those of both."""
+    whole = Zoo(DEMO)["base-a"]
+    wide = {name: one.astype(np.float64) for name, one in whole.tensors.items()}
+    single = replace(whole, dtype=np.float32).write(tmp_path / "a")
+    with Fetcher() as fetcher:
+        double = str(whole.changed(wide).write(tmp_path / "b"))
+        found = compare_models(str(single), double, fetcher, Settings())
+    (units,) = (one for one in found.evidence if one.test == "U1.blocks")
+    assert [likeness for _, likeness in units.by_layer] == pytest.approx([1.0] * 6, abs=1e-6)
 
 
 def test_a_cast_to_single_precision_is_a_cast(model: Checkpoint, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ SHORT = (
     # parts taken over
     "layer-copied", "attention-copied", "embedding-copied", "norms-copied", "layer-moved",
     "half-the-units", "feed-forwards-copied", "narrower-feed-forwards", "final-norm-copied",
-    "gates-copied", "head-copied", "scattered-numbers", "embedding-replaced",
+    "gates-copied", "head-copied", "tables-crossed", "scattered-numbers", "embedding-replaced",
     "laundered-with-a-raw-layer", "some-units-with-noise", "keys-as-values",
     "input-norms-with-noise",
     # stored otherwise

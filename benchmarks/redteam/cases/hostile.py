@@ -273,6 +273,18 @@ def head_copied(zoo: Zoo, seed: int, rng: Rng) -> Pair:
 
 
 @case(
+    "tables-crossed",
+    true(UNTOLD, f"partial dependent {UNTOLD}", "partial", {embedding(): Fact.HIDDEN}),
+)
+def tables_crossed(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """A stranger whose head is the other model's embedding, where both have heads of their own."""
+    root, stranger = (
+        redrawn(untied(one), [HEAD], rng) for one in (zoo.root(seed), zoo.stranger(seed))
+    )
+    return root, stranger.changed({HEAD: root.tensors[EMBEDDING]})
+
+
+@case(
     "complementary-halves",
     true(
         f"dependent {UNTOLD}",

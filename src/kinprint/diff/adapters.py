@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -17,36 +17,45 @@ _FEWEST_ADAPTED = 3  # matrices: editors of single facts change one or two by a 
 
 
 class Adapter(Struct, frozen=True):
-    """A merged adapter, and roles that it was not trained in, though their matrices changed."""
+    """A merged adapter, and matrices that it was not trained in, though they changed."""
 
     operation: OperationFound
-    other_roles: frozenset[str] = frozenset()
+    others: tuple[TensorChange, ...] = ()
 
 
-def adapter_in_some_roles(matrices: Sequence[TensorChange]) -> Adapter | None:
-    """Updates of one rank in some roles, where those of others have none: adapters are put on
-    roles, and whatever is trained beside them is trained whole."""
+def adapter_in_some(matrices: Sequence[TensorChange]) -> Adapter | None:
+    """Updates of one rank in some roles or some layers, where others have none: adapters are put
+    on these, and whatever is trained beside them is trained whole."""
     ranks = Counter(rank for rank in map(_rank, matrices) if rank is not None)
     if not ranks:
         return None
     rank, count = ranks.most_common(1)[0]
-    roles = _ranks_by_role(matrices, rank)
-    adapted = {role for role, some in roles.items() if some.count(rank) >= MOST * len(some)}
-    others = _without_rank(roles)
-    if count < _FEWEST_ADAPTED or adapted | others != roles.keys():
+    if count < _FEWEST_ADAPTED:
         return None
-    of = sum(map(len, roles.values()))
-    evidence = message("diff.operation.adapter", rank=rank, count=count, of=of)
-    return Adapter(OperationFound(Operation.ADAPTER, evidence, rank=rank), others)
+    for key in (lambda one: one.role, lambda one: (one.tower, one.layer)):
+        groups = _ranks_by(key, matrices, rank)
+        adapted = {at for at, some in groups.items() if some.count(rank) >= MOST * len(some)}
+        whole = _without_rank(groups)
+        if adapted and adapted | whole == groups.keys():
+            of = sum(map(len, groups.values()))
+            evidence = message("diff.operation.adapter", rank=rank, count=count, of=of)
+            others = tuple(one for one in matrices if key(one) in whole)
+            return Adapter(OperationFound(Operation.ADAPTER, evidence, rank=rank), others)
+    return None
 
 
-def _ranks_by_role(matrices: Sequence[TensorChange], rank: int) -> dict[str, list[int | None]]:
-    """Ranks of changes, of matrices that are large enough to show one."""
-    roles: dict[str, list[int | None]] = {}
+_Key = Callable[[TensorChange], object]
+
+
+def _ranks_by(
+    key: _Key, matrices: Sequence[TensorChange], rank: int
+) -> dict[object, list[int | None]]:
+    """Ranks of changes by role or layer, of matrices that are large enough to show one."""
+    groups: dict[object, list[int | None]] = {}
     for one in matrices:
         if one.directions is not None and rank <= HIGHEST * min(one.shape):
-            roles.setdefault(one.role, []).append(_rank(one))
-    return roles
+            groups.setdefault(key(one), []).append(_rank(one))
+    return groups
 
 
 def _rank(one: TensorChange) -> int | None:
@@ -58,8 +67,8 @@ def _rank(one: TensorChange) -> int | None:
     return rank if rank <= HIGHEST * one.changed.value * min(one.shape) else None
 
 
-def _without_rank(roles: Mapping[str, Sequence[int | None]]) -> frozenset[str]:
-    return frozenset(role for role, some in roles.items() if set(some) == {None})
+def _without_rank(groups: Mapping[object, Sequence[int | None]]) -> set[object]:
+    return {at for at, some in groups.items() if set(some) == {None}}
 
 
 def adapter_in_all(matrices: Sequence[TensorChange]) -> Adapter | None:
@@ -70,7 +79,8 @@ def adapter_in_all(matrices: Sequence[TensorChange]) -> Adapter | None:
         return None
     rank = ranks.most_common(1)[0][0]
     able = [one for size, one in spread if rank <= HIGHEST * size]
-    others = _without_rank(_ranks_by_role(matrices, rank))
+    whole = _without_rank(_ranks_by(lambda one: one.role, matrices, rank))
+    others = tuple(one for one in matrices if one.role in whole)
     low = [one for one in able if one is not None]
     if len(low) < MOST * len(able):
         return None

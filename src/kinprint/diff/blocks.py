@@ -40,12 +40,13 @@ def matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 def extents(places: Sequence[Place], numbers: int = NUMBERS) -> list[Extent]:
-    """Blocks that together are all of tensors of one shape."""
+    """Blocks that together are all of tensors of one shape; one without numbers where these have
+    none."""
     shape = places[0].shape
     assert shape is not None
     rows, columns = matrix_shape(shape)
     turned = {_is_turned(place) for place in places}
-    if len(turned) > 1 or len(shape) < 2:
+    if len(turned) > 1 or len(shape) < 2 or not rows * columns:
         return [Extent(range(rows), range(columns))]
     long, short = (columns, rows) if turned == {True} else (rows, columns)
     each = max(1, numbers // max(short, 1))

@@ -25,6 +25,12 @@ def matrices_of(tensors: Iterable[TensorChange]) -> list[TensorChange]:
     return [one for one in tensors if len(one.shape) > 1]
 
 
+def without(tensors: Iterable[TensorChange], some: Iterable[TensorChange]) -> list[TensorChange]:
+    """Tensors that are not among some of them."""
+    gone = set(map(id, some))
+    return [one for one in tensors if id(one) not in gone]
+
+
 def count_of(tensors: Sequence[TensorChange], holds: Callable[[TensorChange], bool]) -> int:
     """For how many tensors something holds."""
     return sum(map(holds, tensors))

@@ -367,7 +367,8 @@ def _unit_rows(model: Model, address: Address) -> FeedForwardRows | None:
         model.places.get(replace(address, role=prefix + role))
         for role in (Role.UP, Role.DOWN, Role.GATE)
     ]
-    places = [None if one is None or one.weight.refusal else one for one in places]
+    refused = [one is None or one.weight.refusal or one.contradiction for one in places]
+    places = [None if no else one for one, no in zip(places, refused, strict=True)]
     up, down, gate = (None if one is None else model.reading(one).take() for one in places)
     if up is None or down is None:
         return None

@@ -280,8 +280,8 @@ def _equalled(family: Family, measured: Sequence[_Measured]) -> list[int]:
 
 def _has_all(family: Family, measured: Sequence[_Measured], source: int) -> bool:
     """Whether a source was held against every tensor of the child, and has no layer more."""
-    complete = len(measured) == len(family.tensors)
-    every = complete and all(source in one.columns for one in measured)
+    complete = len(measured) == sum(1 for one in family.tensors if one.numbers)
+    every = complete and all(source in one.available for one in family.tensors)
     return every and (family.sampled or _as_deep(family, source))
 
 

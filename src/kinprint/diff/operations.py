@@ -7,14 +7,23 @@ where it changed much, and undecided between the two limits.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from statistics import median
 from typing import Any
 
 from msgspec import Struct
 
-from kinprint.diff.adapters import adapter_in_all, adapter_in_some_roles
-from kinprint.diff.findings import MOST, count_of, found, is_alike, matrices_of, share_of, size_of
+from kinprint.diff.adapters import adapter_in_all, adapter_in_some
+from kinprint.diff.findings import (
+    MOST,
+    count_of,
+    found,
+    is_alike,
+    matrices_of,
+    size_of,
+    without,
+)
 from kinprint.diff.pairing import Correspondence
 from kinprint.diff.results import OperationFound, TensorChange
 from kinprint.diff.storage import (
@@ -48,6 +57,8 @@ from kinprint.records import (
 from kinprint.text import message
 
 _WHITE = 0.95  # in the middle of all matrices: noise has 0.98, training at most 0.91
+_LEAST_WHITE = 0.9  # of a matrix among those of noise, which has 0.92 and more
+_HIDES = 0.25  # of a change, in squares' roots, that rounding makes: more hides its directions
 _FINETUNED, _CONTINUED = 0.15, 0.35  # relative changes, in the middle of all matrices
 _ZEROED, _ONLY = 0.05, 1.02  # of the numbers; times as many changed where nothing else did
 _LEVEL = 0.5  # of the numbers, more than the zero level of a grid of two bits takes
@@ -63,6 +74,7 @@ _LEFT = 0.1  # of what chance puts in directions: 0.004 is left after taking out
 _HIDDEN = 4.0  # times the squared errors of rounding: 3 were seen where directions were taken out
 _SEVERAL, _LEAST_SHARE, _MOST_SHARE = 4, 0.05, 0.95  # matrices, and shares that are told from all
 _SAME_SHARE = 0.03  # how far shares are apart: 0.015 in averages, 0.1 and more after training
+_TRAINING = (Operation.FINETUNE, Operation.TRAINED, Operation.CONTINUED)
 _TABLES = (Component.EMBEDDING, Component.HEAD, Component.OTHER)
 
 
@@ -154,9 +166,16 @@ def _numbers(
         if not matrices_of(changed):  # a few gains may be other ones rounded by accident
             unexplained = changed
         yield from _changes(unexplained, matrices_of(alike), matrices_of(compared))
-    elif any(was_coarser(one) for one in changed):
-        known = all(one.rounding is not None for one in matrices_of(changed) if was_coarser(one))
-        yield found(Operation.CHANGED, "was-coarser" if known else "was-coarser-perhaps-more")
+    elif coarser := [one for one in changed if was_coarser(one)]:
+        coarser = matrices_of(coarser) or coarser
+        of = len(matrices_of(alike) or alike)
+        known = [one.rounding.bits for one in coarser if one.rounding is not None]
+        if len(known) == len(coarser):
+            bits = Counter(known).most_common(1)[0][0]
+            count = len(coarser)
+            yield found(Operation.ROUNDED_BEFORE, "was-coarser", count=count, of=of, bits=bits)
+        else:
+            yield found(Operation.CHANGED, "was-coarser-perhaps-more")
     elif beyond := [one for one in matrices_of(unexplained) if is_beyond_format(one)]:
         of = len(matrices_of(alike))
         yield found(Operation.CHANGED, "beyond-format", of=of, **_counted(beyond))
@@ -173,9 +192,8 @@ def _changes(
     rescaled = _rescaled(changed)
     if rescaled is not None:
         yield rescaled.operation
-        explained = set(map(id, rescaled.tensors))
-        changed = [one for one in changed if id(one) not in explained]
-    touched = [one for one in changed if len(one.shape) > 1]
+        changed = without(changed, rescaled.tensors)
+    touched = matrices_of(changed)
     if not changed:
         return
     if not touched:
@@ -183,43 +201,45 @@ def _changes(
         key = "vectors" if matrices else "vectors-alone"
         yield found(Operation.CHANGED, key, relative=relative, count=len(changed))
         return
-    relative = median(one.relative.value for one in touched if one.relative is not None)
-    counts: dict[str, Any] = {"relative": relative, "count": len(touched), "of": len(matrices)}
-    inner = [one for one in touched if not _is_table(one)] or touched
-    if share_of(inner, _has_more_zeros) >= MOST:
-        spared = [one for one in touched if _is_table(one) and not _has_more_zeros(one)]
-        yield _zeroed([one for one in touched if one not in spared], counts)
-        if spared:  # as tables are by most who prune
-            yield found(Operation.CHANGED, "tables-beside", **_counted(spared))
-        return
-    if all(_is_multiple(one) for one in touched):
-        scales = [one.scale for one in touched if one.scale is not None]
-        if max(scales) - min(scales) <= _FACTOR * abs(max(scales)):
-            yield found(Operation.SCALED, "scaled", scale=median(scales), **counts)
-        else:
-            yield found(Operation.CHANGED, "multiples", **counts)
-        return
-    removed = [one for one in touched if _is_removal(one)]
+    of = len(matrices)
+    zeroed = [one for one in touched if _has_more_zeros(one)]
+    yield from _zeroed(zeroed, of)
+    left = without(touched, zeroed)
+    multiples = [one for one in left if _is_multiple(one)]
+    yield from _multiplied(multiples, of)
+    left = without(left, multiples)
+    removed = [one for one in left if _is_removal(one)]
     if removed:
-        yield found(Operation.CHANGED, "removed", **{**counts, **_counted(removed)})
-        others = [one for one in touched if not _is_removal(one)]
-        touched = [one for one in others if not _may_be_removal(one)]
-        if hidden := [one for one in others if _may_be_removal(one)]:
-            yield found(Operation.CHANGED, "changed", **{**counts, **_counted(hidden)})
-    adapter = adapter_in_all(touched) if _is_dense(touched) else None
-    adapter = adapter or adapter_in_some_roles(touched)
+        yield found(Operation.CHANGED, "removed", of=of, **_counted(removed))
+        left = without(left, removed)
+        if hidden := [one for one in left if _may_be_removal(one)]:
+            yield found(Operation.CHANGED, "changed", of=of, **_counted(hidden))
+            left = without(left, hidden)
+    adapter = adapter_in_all(left) if _is_dense(left) else None
+    adapter = adapter or adapter_in_some(left)
     if adapter is not None:
         yield adapter.operation
-        touched = [one for one in touched if one.role in adapter.other_roles]
-    if share_of([one for one in inner if one in touched], _had_more_zeros) >= MOST:
-        yield from _filled(touched, counts)
-    elif touched:
-        trained = adapter is not None or _is_of_blocks(touched, compared)
-        yield _in_all_directions(touched, {**counts, **_counted(touched)}, trained)
-    if adapter is None and not removed:
-        return
+        left = list(adapter.others)
+    filled = [one for one in left if _had_more_zeros(one)]
+    if filled:  # by pruning what the first model holds, or before the second was trained
+        share = median(one.filled for one in filled)
+        yield found(Operation.CHANGED, "filled", of=of, share=share, **_counted(filled))
+    noise = _noise(without(left, filled))
+    if noise:
+        yield _in_all_directions(noise, of, trained=False)
+    left = without(left, [*filled, *noise])
+    if left and (zeroed or filled or noise) and all(map(_is_table, left)):
+        yield found(Operation.CHANGED, "tables-beside", **_counted(left))
+    elif left:
+        trained = adapter is not None or _is_of_blocks(left, without(compared, noise))
+        whole = _in_all_directions(left, of, trained=trained)
+        if whole.kind in _TRAINING:
+            for some in _of_one_share(left):
+                yield _in_all_directions(some, of, trained=trained)
+        else:
+            yield whole
     vectors = [one for one in changed if len(one.shape) < 2 and one.relative is not None]
-    if vectors:
+    if vectors and (adapter is not None or removed):
         yield found(Operation.CHANGED, "vectors-beside", **_counted(vectors))
 
 
@@ -228,29 +248,33 @@ def _has_more_zeros(one: TensorChange) -> bool:
     return one.zeroed >= (_ZEROED if one.grid is None else _LEVEL)
 
 
-def _zeroed(matrices: Sequence[TensorChange], counts: dict[str, Any]) -> OperationFound:
+def _zeroed(matrices: Sequence[TensorChange], of: int) -> Iterator[OperationFound]:
     """Numbers that became zero: by pruning alone, or beside training, or as a level of a grid."""
-    share = median(one.zeroed for one in matrices)
-    if all(one.changed and one.changed.value <= _ONLY * one.zeroed for one in matrices):
-        return found(Operation.PRUNED_NUMBERS, "zeroed", share=share)
-    fields = {**counts, **_counted(matrices), "share": share}
-    return found(Operation.CHANGED, "zeroed-and-changed", **fields)
+    pruned = [one for one in matrices if one.changed and one.changed.value <= _ONLY * one.zeroed]
+    if pruned:
+        share = median(one.zeroed for one in pruned)
+        count = len(pruned)
+        yield found(Operation.PRUNED_NUMBERS, "zeroed", count=count, of=of, share=share)
+    if others := without(matrices, pruned):
+        share = median(one.zeroed for one in others)
+        yield found(Operation.CHANGED, "zeroed-and-changed", of=of, share=share, **_counted(others))
+
+
+def _multiplied(matrices: Sequence[TensorChange], of: int) -> Iterator[OperationFound]:
+    """Matrices that were multiplied, by one factor or each by its own."""
+    scales = [one.scale for one in matrices if one.scale is not None]
+    if not scales:
+        return
+    counts = {"count": len(matrices), "of": of}
+    if max(scales) - min(scales) <= _FACTOR * abs(max(scales)):
+        yield found(Operation.SCALED, "scaled", (), scale=median(scales), **counts)
+    else:
+        yield found(Operation.CHANGED, "multiples", (), **counts)
 
 
 def _had_more_zeros(one: TensorChange) -> bool:
     """Whether numbers were zero and are not any more, that no level of a grid had made so."""
     return one.filled >= (_ZEROED if one.a_format in FLOATS else _LEVEL)
-
-
-def _filled(matrices: Sequence[TensorChange], counts: dict[str, Any]) -> Iterator[OperationFound]:
-    """Numbers that were zero: by pruning what the second model holds, or before it was trained."""
-    filled = [one for one in matrices if _had_more_zeros(one)]
-    others = [one for one in matrices if not _had_more_zeros(one)]
-    share = median(one.filled for one in filled)
-    yield found(Operation.CHANGED, "filled", **{**counts, **_counted(filled), "share": share})
-    if others:
-        key = "tables-beside" if all(map(_is_table, others)) else "changed"
-        yield found(Operation.CHANGED, key, **{**counts, **_counted(others)})
 
 
 def _counted(tensors: Sequence[TensorChange]) -> dict[str, Any]:
@@ -336,26 +360,70 @@ def _may_be_removal(one: TensorChange) -> bool:
     return one.left is not None and errors is not None and one.left <= _HIDDEN * errors**2
 
 
+def _noise(matrices: Sequence[TensorChange]) -> list[TensorChange]:
+    """Matrices whose change has no direction, nearly all of a role or of a layer.
+
+    A single one may be so by chance, as one that is near its initial value is when it is averaged
+    with another. Rounding hides the directions of small changes: where others have some, it is not
+    told from noise.
+    """
+    known = [one for one in matrices if one.directions is not None]
+    if not known or _whiteness(known) < _WHITE:
+        known = [one for one in known if (one.rounding_errors or 0.0) <= _HIDES]
+    groups: dict[tuple[object, ...], list[TensorChange]] = {}
+    for one in known:
+        for key in ((one.tower, one.role), (one.tower, one.layer)):
+            groups.setdefault(key, []).append(one)
+    white = {key for key, some in groups.items() if _whiteness(some) >= _WHITE}
+    return [
+        one
+        for one in known
+        if white & {(one.tower, one.role), (one.tower, one.layer)}
+        and _whiteness([one]) >= _LEAST_WHITE
+    ]
+
+
+def _whiteness(matrices: Sequence[TensorChange]) -> float:
+    """How white changes are, in the middle."""
+    return median(one.directions.whiteness for one in matrices if one.directions is not None)
+
+
+def _of_one_share(matrices: Sequence[TensorChange]) -> Iterator[list[TensorChange]]:
+    """Matrices apart by components where those of one hold one share of others, and the rest."""
+    components: dict[tuple[object, ...], list[TensorChange]] = {}
+    for one in matrices:
+        components.setdefault((one.tower, one.component), []).append(one)
+    shared = [some for some in components.values() if _is_share(some)]
+    yield from shared
+    if left := without(matrices, [one for some in shared for one in some]):
+        yield left
+
+
+def _is_share(matrices: Sequence[TensorChange]) -> bool:
+    return _are_one_share([one.scale for one in matrices if one.scale is not None])
+
+
 def _in_all_directions(
-    matrices: Sequence[TensorChange], counts: dict[str, Any], trained: bool
+    matrices: Sequence[TensorChange], of: int, *, trained: bool
 ) -> OperationFound:
     """Noise or training; undecided where neither is the likely reading, or too few were read.
 
     `trained` says that what changed is what training would have changed.
     """
+    counts = {"of": of, **_counted(matrices)}
     throughout = count_of(matrices, _is_changed_throughout) >= MOST * len(matrices)
     if not _is_dense(matrices) or not throughout or counts["relative"] > _LARGEST:
         return found(Operation.CHANGED, "changed", **counts)
     if 2 * count_of(matrices, is_hardly_more) > len(matrices):
         return found(Operation.CHANGED, "beyond-format", **counts)
-    whiteness = median(one.directions.whiteness for one in matrices if one.directions is not None)
+    whiteness = _whiteness(matrices)
     if whiteness >= _WHITE:
         return found(Operation.NOISE, "noise", whiteness=whiteness, **counts)
     if not trained:
         return found(Operation.CHANGED, "changed", **counts)
-    shares = [one.scale for one in matrices if one.scale is not None]
-    if _are_one_share(shares):
-        return found(Operation.CHANGED, "averaged", share=median(shares), **counts)
+    if _is_share(matrices):
+        share = median(one.scale for one in matrices if one.scale is not None)
+        return found(Operation.CHANGED, "averaged", share=share, **counts)
     if _are_one_share([one.cosine**2 / one.scale for one in matrices if one.cosine and one.scale]):
         return found(Operation.CHANGED, "changed", **counts)  # the first may be an average
     kind = Operation.TRAINED

@@ -29,7 +29,7 @@ _WIDTHS = {  # with the component that has such parts; channels are those of all
 
 class Sizes(Struct, frozen=True):
     """How large a model is, where it has such parts: units are those of a feed-forward, queries
-    and keys rows of these matrices."""
+    and keys rows of these matrices, `head` the rows of one head as its configuration says."""
 
     layers: int
     channels: int | None
@@ -38,6 +38,7 @@ class Sizes(Struct, frozen=True):
     experts: int | None
     queries: int | None
     keys: int | None
+    head: int | None
     tokens: int | None
 
     @classmethod
@@ -56,6 +57,7 @@ class Sizes(Struct, frozen=True):
             one.expert for one in model.places if one.role == Role.EXPERT_UP and not one.tower
         ]
         units = (size(Role.EXPERT_UP, 0, at, 0) for at in model.layers())
+        said = model.geometry
         return cls(
             len(model.layers()),
             size(Role.EMBED, 1) or size(Role.UP, 1, layer),
@@ -64,6 +66,7 @@ class Sizes(Struct, frozen=True):
             max((one for one in numbers if one is not None), default=-1) + 1 or None,
             size(Role.Q, 0, layer),
             size(Role.K, 0, layer),
+            said.head_dim or (said.hidden or 0) // (said.heads or 1) or None,
             size(Role.EMBED, 0),
         )
 
@@ -84,7 +87,15 @@ class Linked(Struct, frozen=True):
         """Whether queries are alike; in a sample, whether anything of attention is."""
         if self.sampled:
             return Component.ATTENTION in self.components
-        return any(one.role == Role.Q and is_alike(one) for one in self._matrices)
+        return any(map(is_alike, self._queries))
+
+    def has_heads(self, rows: int) -> bool:
+        """Whether so many rows of queries were matched, and are alike; in a sample, none are."""
+        return self.sampled or any(one.shape[0] == rows and is_alike(one) for one in self._queries)
+
+    @property
+    def _queries(self) -> list[TensorChange]:
+        return [one for one in self._matrices if one.role == Role.Q]
 
     def has(self, component: Component) -> bool:
         """Whether anything of a component is in both models."""
@@ -122,7 +133,10 @@ def resized(
             kept = component is None or linked.has(component)
             yield _resized(kind, what.removeprefix("expert_"), before, after, kept)
     if a.queries and b.queries and b.queries < a.queries:
-        yield _resized(Operation.PRUNED_HEADS, "heads", a.queries, b.queries, linked.heads)
+        size = a.head if a.head == b.head else None
+        whole = size and not (a.queries % size or b.queries % size) and linked.has_heads(b.queries)
+        kind = Operation.PRUNED_HEADS if whole else Operation.CHANGED
+        yield _resized(kind, "heads", a.queries, b.queries, linked.heads)
     each = [one.queries / one.keys for one in sizes if one.queries and one.keys]
     if a.keys != b.keys and len(set(each)) == 2:  # no head was removed with its keys
         yield found(Operation.CHANGED, "keys", before=a.keys, after=b.keys)

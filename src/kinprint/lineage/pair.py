@@ -34,7 +34,7 @@ from kinprint.lineage.alignment.units import (
     unit_scores,
 )
 from kinprint.lineage.preparation import FeedForward
-from kinprint.lineage.reading.sample import Sample
+from kinprint.lineage.reading.sample import Floats, Sample
 from kinprint.lineage.side import Side, alone
 from kinprint.nulls.fixed_points import Pairs, mutual_pairs
 from kinprint.nulls.preparation import massive
@@ -255,6 +255,22 @@ class Alignment:
     def representatives(self, matching: Matching) -> list[FeedForwardPair]:
         """One feed-forward of each class of copies, with its partner."""
         return [members[0] for members in self.labelled_classes(matching)]
+
+    def gates(self, part: FeedForwardPair, blocks: Blocks) -> tuple[Floats, Floats] | None:
+        """Gate rows of two feed-forwards for units of equal index, none where either has no gate.
+
+        A mean is that of the same units in both: more may have been read of one of them.
+        """
+        first, second = part.first.gate, part.second.gate
+        if first is None or second is None:
+            return None
+        if np.array_equal(part.first.index, part.second.index) or not len(blocks.sizes):
+            return first, second
+        ours, theirs = (some[some >= 0] for some in (blocks.first, blocks.second))
+        return (
+            self.first.prepared.gate_among(part.first, ours),
+            self.second.prepared.gate_among(part.second, theirs),
+        )
 
     def scores(self, part: FeedForwardPair, residual: ResidualMap) -> UnitScores:
         """Scores of all units of a feed-forward with all of its partner."""

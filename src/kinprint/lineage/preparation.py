@@ -50,6 +50,7 @@ _LEAST_SIZE, _SIZE, _MOST_SIZE = 1e-9, 2.0**-5, 1e9
 _LARGE = 4_000_000  # bytes of a matrix after which others need not stay in memory
 _LOOKED_AT = 1024  # numbers that tell the size of a matrix
 _ROUNDING = np.float32(1e-6)
+_EVERY = slice(None)
 
 
 class FeedForward(Struct, frozen=True):
@@ -289,6 +290,13 @@ class Prepared:
             return self.sample.units[part.layer]
         return self.sample.experts[part.layer, part.expert]
 
+    def gate_among(self, part: FeedForward, some: Indices) -> Floats:
+        """Gate rows of a feed-forward less the mean of some of its units, not of all that were
+        read."""
+        gate = self.stored_units(part).gate
+        assert gate is not None
+        return _less_mean(_unit_rows(_scaled(gate, self.feed_forward_gain(part.layer)))[0], some)
+
     def attention_gain(self, layer: int) -> Floats:
         """Gains of the norm before attention; ones where there is none."""
         return self._gain("norm_in", layer)
@@ -301,11 +309,7 @@ class Prepared:
         gain = self.feed_forward_gain(layer)
         gate = None
         if units.gate is not None:
-            gate = _unit_rows(_scaled(units.gate, gain))[0]
-            rest = gate - gate.mean(axis=0, dtype=np.float64).astype(np.float32)
-            # Of equal rows nothing but rounding is left.
-            rest[np.abs(rest) <= _ROUNDING] = 0
-            gate = keep(_unit_rows(rest)[0])
+            gate = keep(_less_mean(_unit_rows(_scaled(units.gate, gain))[0]))
         up, up_size = _unit_rows(_scaled(units.up, gain))
         down, down_size = _unit_rows(_centred(units.down))
         up, down = keep(up), keep(down)
@@ -473,6 +477,13 @@ def _scaled(rows: Floats, gain: Floats) -> Floats:
     """Rows less their own mean, times the gains of the norm before; what overflows is no number."""
     with np.errstate(invalid="ignore", over="ignore"):
         return _centred(rows) * gain
+
+
+def _less_mean(rows: Floats, some: Indices | slice = _EVERY) -> Floats:
+    """Rows less the mean of some of them, of length one."""
+    rest = rows - rows[some].mean(axis=0, dtype=np.float64).astype(np.float32)
+    rest[np.abs(rest) <= _ROUNDING] = 0  # of equal rows nothing but rounding is left
+    return _unit_rows(rest)[0]
 
 
 def _unit_rows(rows: Floats) -> tuple[Floats, Floats]:

@@ -31,6 +31,7 @@ _STRIPE = 64  # rows that are summed together, one of `_EVERY` such
 _COINS = (1 << 20) - 3  # random signs, taken from another place for each block
 _SEED = 20260
 _HALF, _LOW = 16, 0xFFFF  # the last bits of a whole number, which are subtracted by themselves
+_LITTLE = 1e-3  # of the squares: changes of less than 97 % leave more
 _TOLD = 16  # rows of so many numbers, or columns: of fewer chance makes right angles
 _CROSSED = 32  # rows and columns, from the middle, whose products with their change are summed
 _UNFOLDED, _UNSUMMED, _UNCROSSED = np.zeros((0, 0), np.float32), np.zeros(0), np.zeros((4, 0))
@@ -162,7 +163,7 @@ def change_sums(
     largest = 0.0
     each = max(1, _AT_ONCE // max(columns, 1))
     work = _Buffers(each, columns, np.float64 if _is_wide(a, b) else np.float32)
-    for start in range(0, rows, each):
+    for start in range(0, rows if columns else 0, each):
         some_a, some_b = a[start : start + each], b[start : start + each]
         x, y, d = work.of(len(some_a))
         x[...], y[...] = some_a, some_b
@@ -177,6 +178,8 @@ def change_sums(
             same = int(np.count_nonzero(equal))
             broken, bad = _mend(x, y, d, equal)
             some = _sums(*(z.reshape(-1).astype(np.float64) for z in (x, d)))
+        if _cancel(some):
+            some = _sums_of_small(x, y)
         sums += some
         x_zeros, y_zeros = (int(np.count_nonzero(one == 0)) - bad for one in (x, y))
         both = int(np.count_nonzero((x == 0) & (y == 0))) - bad if x_zeros and y_zeros else 0
@@ -229,6 +232,8 @@ def unfolded_sums(a: Array, b: Array) -> ChangeSums:
         equal = equal | (np.isnan(x) & np.isnan(y))
         broken, bad = _mend(x, y, d, equal)
         some = _sums(*(one.reshape(-1).astype(np.float64) for one in (x, d)))
+    if _cancel(some):
+        some = _sums_of_small(x, y)
     x_zeros, y_zeros = (int(np.count_nonzero(one == 0)) - bad for one in (x, y))
     both = int(np.count_nonzero((x == 0) & (y == 0))) - bad if x_zeros and y_zeros else 0
     return ChangeSums(
@@ -341,6 +346,18 @@ def _sums(x: Array, d: Array) -> NDArray[np.float64]:
 
 def _products(x: Array, d: Array) -> NDArray[np.float64]:
     return np.array([float(x @ x), float(x @ d), float(d @ d)])
+
+
+def _cancel(sums: NDArray[np.float64]) -> bool:
+    """Whether so little is left of what was there that single precision loses it: the square of
+    what is there now is that of before, and the change's, less nearly all of both."""
+    return bool(sums[0] + 2 * sums[1] + sums[2] < _LITTLE * sums[0])
+
+
+def _sums_of_small(x: Array, y: Array) -> NDArray[np.float64]:
+    """The same sums in double precision, the change too."""
+    before, after = (one.reshape(-1).astype(np.float64) for one in (x, y))
+    return _sums(before, after - before)
 
 
 class _Buffers:

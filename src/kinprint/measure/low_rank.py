@@ -77,7 +77,8 @@ def spectrum_of(sums: ChangeSums, rounding: float | None) -> ChangeSpectrum | No
     """
     if min(sums.folded.shape) < _FEWEST or not sums.squares:
         return None
-    if not (np.isfinite(sums.folded).all() and np.isfinite(sums.shuffled).all()):
+    known = sums.folded, sums.shuffled, sums.row_squares, sums.column_squares
+    if not all(np.isfinite(one).all() for one in known):
         return None
     values = _singular_values(_evened(sums))
     squares = np.square(values)

@@ -8,6 +8,7 @@ together are read in one request; long ranges are cut so that many connections s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import prod
 from typing import NoReturn
 
 from msgspec import Struct
@@ -68,7 +69,7 @@ def element_runs(part: Slice) -> Iterator[Run]:
     elif part.rows is None and part.columns is None:
         yield Run(0, tensor.count)
     else:
-        height = tensor.count // columns if columns else 0
+        height = prod(tensor.shape[:-1])
         rows = range(height) if part.rows is None else part.rows
         _check(tensor, rows, height, "cause.slice.row")
         if part.columns is None:
@@ -91,7 +92,7 @@ def result_shape(part: Slice) -> tuple[int, ...]:
     if part.rows is None and part.columns is None:
         return tensor.shape
     columns = tensor.shape[-1] if tensor.shape else 1
-    height = tensor.count // columns if columns else 0
+    height = prod(tensor.shape[:-1])
     return (
         height if part.rows is None else len(part.rows),
         columns if part.columns is None else len(part.columns),

@@ -60,6 +60,8 @@ def _headline(document: DiffDocument, language: str) -> str:
     whole = not document.sampled and document.relation in _SAME and not document.map.axes
     if totals.compared == totals.tensors == totals.equal and not moved and whole:
         return say("same", count=totals.tensors)
+    if document.sampled and totals.compared == totals.equal > 0 and not moved:
+        return say("same-sampled", count=totals.compared)
     relation = words_for(document.relation)[language]
     if not totals.compared:
         return say("none", relation=relation)

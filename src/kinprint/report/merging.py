@@ -88,6 +88,8 @@ def sentences(document: UnmergeDocument, language: str) -> Iterator[str]:
         yield say("untold", methods=method_words(document, language))
     if recipe is not None and recipe.normalize and recipe.method is not MergeMethod.LINEAR:
         yield say("ratio")
+    if recipe is not None and recipe.method.random:
+        yield say("rescaled" if recipe.rescale else "not-rescaled")
     over = None if recipe is None or recipe.method is MergeMethod.SLERP else recipe.base
     if recipe is not None and over is not None and not document.base_given:
         sums = recipe.method is MergeMethod.TASK_ARITHMETIC

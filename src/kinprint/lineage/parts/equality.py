@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Container, Iterator, Mapping
+from itertools import permutations
 
 import ml_dtypes
 import numpy as np
@@ -139,7 +140,8 @@ def copies(
 ) -> dict[Part, list[Part]]:
     """Parts of the layers with those of the second model, at any place, that have a row of theirs.
 
-    Rows of one role and number are looked up as bfloat16, in which a cast begins as it was.
+    Rows of one role and number are looked up as bfloat16, in which a cast begins as it was. So are
+    tables of tokens in each other's place, where both models have an embedding and a head.
     """
     least = information_for(len(ours) * len(theirs))
     places: dict[_Row, list[Part]] = {}
@@ -154,6 +156,10 @@ def copies(
             if row in places and arrangements(values) >= least
         ]
         found[part] = list(dict.fromkeys(to for some in known for to in some))
+    tables = [part for part in ours if part.component in TABLES and part in theirs]
+    for part, other in permutations(tables, 2):
+        if compare_numbers(a, b, part, other, least).told(tested=False).any:
+            found[part].append(other)
     return found
 
 

@@ -218,7 +218,7 @@ def _numbered_units(pair: Pair) -> Iterator[PartScore]:
     flips = alignment.first.units_flip
     for some in _portions(_of_equal_place(alignment)):
         for test, residual in bases:
-            tables = [_unit_products(*one, residual) for one in some]
+            tables = [_unit_products(alignment, *one, residual) for one in some]
             problems = [
                 _labels_and_signs(products, blocks)
                 for products, (_, blocks) in zip(tables, some, strict=True)
@@ -274,15 +274,15 @@ def _of_equal_place(alignment: Alignment) -> Iterator[tuple[FeedForwardPair, Blo
 
 
 def _unit_products(
-    compared: FeedForwardPair, blocks: Blocks, residual: ResidualMap
+    alignment: Alignment, compared: FeedForwardPair, blocks: Blocks, residual: ResidualMap
 ) -> dict[str, np.ndarray]:
     """Correlations of units of a block with each other, by matrix."""
-    return {
-        role: blocks.products(
-            residual.carry(getattr(compared.first, role)), getattr(compared.second, role)
-        )
-        for role in sorted(compared.read)
-    }
+    found = {}
+    for role in sorted(compared.read):
+        both = getattr(compared.first, role), getattr(compared.second, role)
+        first, second = (alignment.gates(compared, blocks) or both) if role == "gate" else both
+        found[role] = blocks.products(residual.carry(first), second)
+    return found
 
 
 def _labels_and_signs(

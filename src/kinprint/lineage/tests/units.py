@@ -232,9 +232,8 @@ def _block_scores(
     carry = matching.residual.carry
     both = blocks.products(carry(part.first.up), part.second.up)
     both = both + blocks.products(carry(part.first.down), part.second.down)
-    gate = np.zeros_like(both)
-    if part.first.gate is not None and part.second.gate is not None:
-        gate = blocks.products(carry(part.first.gate), part.second.gate)
+    gates = alignment.gates(part, blocks)
+    gate = np.zeros_like(both) if gates is None else blocks.products(carry(gates[0]), gates[1])
     return gate, both, blocks.sizes
 
 
