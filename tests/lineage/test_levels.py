@@ -143,6 +143,22 @@ def test_headers_that_a_level_does_not_allow_are_left_unread(
     assert server.stats.body_bytes <= found.limit < 4_000_000
 
 
+def test_layers_of_absurd_numbers_are_none(tmp_path: Path) -> None:
+    """Names come from strangers; what is no layer's is left out of the guess where layers lie."""
+    parts: list[dict[str, Array]] = [
+        {
+            f"model.layers.{10**900 + at}.mlp.experts.0.up_proj.weight": np.zeros((64, 64), "f4"),
+            f"padding{at}": np.zeros((300, 192), "f4"),
+        }
+        for at in range(15)
+    ]
+    in_shards(tmp_path / "odd", parts)
+    with Fetcher() as fetcher:
+        models = [open_checkpoint(str(tmp_path / "odd"), fetcher)]
+        (odd,) = open_with_few_headers(models, level_plan(Level.QUICK))
+    assert not odd.stacks
+
+
 def experts(folder: Path, seed: int) -> None:
     raw, config = mixture(8)
     stored(folder, {name: values + np.float32(seed) for name, values in raw.items()}, config)

@@ -31,7 +31,8 @@ _HEADS = ("k", "q")
 _UNITS = ("down", "up")
 _EXPERTS = 2
 _DRAFTING = "num_nextn_predict_layers"
-_TWO_NUMBERS = re.compile(r"\.(\d+)(?=\.).*?\.(\d+)\.", re.DOTALL)
+# A layer has a number of few digits, as for names everywhere; others are a stranger's.
+_TWO_NUMBERS = re.compile(r"\.([0-9]{1,9})(?=\.).*?\.([0-9]+)\.", re.DOTALL)
 
 Found = defaultdict[int, set[int]]
 """By layer, the numbers of the shards that hold something of it, experts included."""
