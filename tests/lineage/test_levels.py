@@ -108,16 +108,22 @@ def test_a_quick_look_reads_the_same_norms_however_a_model_was_cut(
     assert len(wanted) == 2 * len(read) and wanted <= norms[1]
 
 
-def test_a_configuration_hides_no_layers_in_many_shards(tmp_path: Path) -> None:
+@pytest.mark.parametrize("said", [{}, {"num_nextn_predict_layers": 1000}])
+def test_a_configuration_hides_no_layers_in_many_shards(
+    tmp_path: Path, said: dict[str, int]
+) -> None:
     whole, fewer = tmp_path / "whole", tmp_path / "fewer"
     sharded(whole, 1)
     sharded(fewer, 2)
     config = json.loads((fewer / "config.json").read_text()) | {"num_hidden_layers": 2}
-    (fewer / "config.json").write_text(json.dumps(config))
+    (fewer / "config.json").write_text(json.dumps(config | said))
     with Fetcher() as fetcher:
         found = compare_models(str(whole), str(fewer), fetcher, Settings(Level.QUICK))
+        models = [open_checkpoint(str(fewer), fetcher, indexed=False)]
+        open_with_few_headers(models, level_plan(Level.QUICK))
     partners = [one.partner.layer for one in found.verdict.parts if one.partner is not None]
     assert max(layer for layer in partners if layer is not None) > 2 and not found.towers
+    assert models[0].complete
 
 
 def test_headers_that_a_level_does_not_allow_are_left_unread(

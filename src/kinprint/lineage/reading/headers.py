@@ -31,6 +31,7 @@ _HEADS = ("k", "q")
 _UNITS = ("down", "up")
 _EXPERTS = 2
 _DRAFTING = "num_nextn_predict_layers"
+_MOST_DRAFTING = 4  # layers; published models have up to three
 # A layer has a number of few digits, as for names everywhere; others are a stranger's.
 _TWO_NUMBERS = re.compile(r"\.([0-9]{1,9})(?=\.).*?\.([0-9]+)\.", re.DOTALL)
 
@@ -102,8 +103,8 @@ def _open_shards_of_layers(checkpoint: Checkpoint, level: LevelPlan) -> Model:
         if not to_read:
             break
     drafting = checkpoint.config.get(_DRAFTING)
-    known = drafting if isinstance(drafting, int) else 0
-    hidden = sum(layer >= depth for layer, held in roles.items() if held) > known
+    known = min(drafting, _MOST_DRAFTING) if isinstance(drafting, int) else 0
+    hidden = any(layer >= depth + known for layer, held in roles.items() if held)
     cheap = checkpoint.all_headers_bytes * _SHARE <= (level.limit() or level.whole)
     if hidden or (cheap and _apart(roles, layers)):
         return open_model(checkpoint)
