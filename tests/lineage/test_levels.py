@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +23,7 @@ from kinprint.reader.checkpoint import open_checkpoint
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Level, Relation
 from tests.lineage.stored_models import LLAMA, Array, llama, mixture, stored
-from tests.lineage.towered_models import LLAVA, llava
+from tests.lineage.towered_models import LLAVA, llava, vision
 
 BUDGETS = (None, 300_000, 700_000, 1_500_000, 4_000_000)
 
@@ -147,6 +148,29 @@ def test_headers_that_a_level_does_not_allow_are_left_unread(
         found = compare_models("made/model-1", "made/model-2", fetcher, Settings(Level.QUICK))
     assert found.verdict.relation is Relation.UNTESTABLE
     assert server.stats.body_bytes <= found.limit < 4_000_000
+
+
+def test_layers_of_a_tower_for_pictures_do_not_stand_for_those_of_the_text(tmp_path: Path) -> None:
+    parts = [
+        {name.replace("model.", "language_model.model.", 1): one for name, one in part.items()}
+        for part in by_layer(1)
+    ]
+    pictures = vision(2, "vision_tower.vision_model.")
+    parts.append(
+        {re.sub(r"(?<=layers\.)\d+", _times_four, name): one for name, one in pictures.items()}
+    )
+    config = LLAVA | {"text_config": LLAMA | {"hidden_size": 192, "num_hidden_layers": 14}}
+    in_shards(tmp_path / "both", parts)
+    (tmp_path / "both/config.json").write_text(json.dumps(config))
+    with Fetcher() as fetcher:
+        checkpoint = open_checkpoint(str(tmp_path / "both"), fetcher, indexed=False)
+        (model,) = open_with_few_headers([checkpoint], level_plan(Level.QUICK))
+    found = {one.layer for one in model.places if one.role == "norm_post_attn" and not one.tower}
+    assert {0, 4, 8, 12} <= found and not checkpoint.complete
+
+
+def _times_four(number: re.Match[str]) -> str:
+    return str(4 * int(number[0]))
 
 
 def test_layers_of_absurd_numbers_are_none(tmp_path: Path) -> None:

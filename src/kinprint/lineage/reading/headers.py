@@ -16,6 +16,7 @@ from itertools import accumulate
 
 from kinprint.errors import naming
 from kinprint.lineage.reading.levels import LevelPlan, StepKind, choose_layers, spread_layers
+from kinprint.lineage.reading.tower import main_stack
 from kinprint.model.geometry import geometry_of
 from kinprint.model.model import Model
 from kinprint.model.opening import may_be_adapter, open_model, open_partly
@@ -35,7 +36,7 @@ _MOST_DRAFTING = 4  # layers; published models have up to three
 # A layer has a number of few digits, as for names everywhere; others are a stranger's.
 _TWO_NUMBERS = re.compile(r"\.([0-9]{1,9})(?=\.).*?\.([0-9]+)\.", re.DOTALL)
 
-Found = defaultdict[int, set[int]]
+Found = dict[int, set[int]]
 """By layer, the numbers of the shards that hold something of it, experts included."""
 
 
@@ -83,19 +84,13 @@ def _open_shards_of_layers(checkpoint: Checkpoint, level: LevelPlan) -> Model:
     to_read = {_shard_by_length(checkpoint, layer, depth) for layer in thirds}
     to_read |= {0, len(shards) - 1}
     number_of = {shard: at for at, shard in enumerate(shards)}
-    found: Found = defaultdict(set)
-    roles: dict[int, set[str]] = defaultdict(set)
+    towers = _Towers()
     read: set[int] = set()
     few = _FewExperts()
     for _ in range(_ROUNDS):
         opened = open_partly(checkpoint, [shards[at] for at in sorted(to_read)], few.is_no_expert)
-        for address, place in places_of(opened.weights.values()).items():
-            if address.layer is not None:
-                found[address.layer].add(number_of[place.weight.spec.file])
-                words = address.role.partition(":")[0].split("/")  # keys and values may be one
-                roles[address.layer].update(words)
-        for file, layer in few.seen:
-            found[layer].add(number_of[file])
+        towers.note(opened, few, number_of)
+        found, roles = towers.found, towers.roles
         read |= to_read
         missing = {layer for layer, role in wanted if role not in roles[layer]}
         guesses = [_next_shard(found, layer, read, len(shards)) for layer in missing]
@@ -115,6 +110,49 @@ def _apart(roles: Mapping[int, set[str]], layers: Sequence[int]) -> bool:
     """Whether a layer was not found, or norms that others have: it lies in many places."""
     norms = {role for held in roles.values() for role in held} & {*_NORMS}
     return not norms or not all(norms <= roles[layer] for layer in layers)
+
+
+class _Towers:
+    """Where layers lie and what they hold, as far as headers told; asked about the main tower.
+
+    Layers of a tower for pictures have the same numbers. Experts are known by their names alone,
+    of which the beginning tells the tower.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[str, Found] = defaultdict(lambda: defaultdict(set))
+        self._roles: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+        self._beginnings: dict[str, str] = {}
+        self._stacks: set[str] = set()
+
+    @property
+    def found(self) -> Found:
+        """By layer, the numbers of the shards that hold something of it."""
+        return self._found[self._main]
+
+    @property
+    def roles(self) -> dict[int, set[str]]:
+        """By layer, what it holds beside experts."""
+        return self._roles[self._main]
+
+    def note(self, opened: Model, few: _FewExperts, number_of: Mapping[str, int]) -> None:
+        """Take in what some more shards hold."""
+        self._stacks.update(opened.stacks)
+        for address, place in places_of(opened.weights.values()).items():
+            tower, layer = address.tower, address.layer
+            if layer is not None:
+                spec = place.weight.spec
+                self._found[tower][layer].add(number_of[spec.file])
+                words = address.role.partition(":")[0].split("/")  # keys and values may be one
+                self._roles[tower][layer].update(words)
+                self._beginnings[spec.name.partition(f".{layer}.")[0]] = tower
+        for file, beginning, layer in few.seen:
+            tower = self._beginnings.get(beginning, self._main)
+            self._found[tower][layer].add(number_of[file])
+
+    @property
+    def _main(self) -> str:
+        return main_stack(sorted(self._stacks))
 
 
 def _wanted(
@@ -142,7 +180,7 @@ class _FewExperts:
     """
 
     def __init__(self) -> None:
-        self._first: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self._first: dict[tuple[str, str, str], set[str]] = defaultdict(set)
         self._kept: set[str] = set()
 
     def is_no_expert(self, spec: TensorSpec) -> bool:
@@ -153,16 +191,16 @@ class _FewExperts:
             self._kept.add(name)
             return True
         layer, expert = numbers.groups()
-        first = self._first[spec.file, layer]
+        first = self._first[spec.file, name[: numbers.start()], layer]
         if expert in first or len(first) < _EXPERTS:
             first.add(expert)
             self._kept.add(name)
         return False
 
     @property
-    def seen(self) -> Iterator[tuple[str, int]]:
-        """Files, and a layer of which they hold experts."""
-        return ((file, int(layer)) for file, layer in self._first)
+    def seen(self) -> Iterator[tuple[str, str, int]]:
+        """Files, and a layer of which they hold experts, after how its names begin."""
+        return ((file, beginning, int(layer)) for file, beginning, layer in self._first)
 
     def is_kept(self, spec: TensorSpec) -> bool:
         """Whether a tensor that was asked about is one of the few."""
