@@ -150,6 +150,27 @@ def test_headers_that_a_level_does_not_allow_are_left_unread(
     assert server.stats.body_bytes <= found.limit < 4_000_000
 
 
+@pytest.mark.parametrize("kept", [(), (8,)])
+def test_layers_that_lack_norms_are_no_reason_to_read_all_headers_where_layers_lie_together(
+    tmp_path: Path, kept: Sequence[int]
+) -> None:
+    """Some layers of a hybrid have one norm, and norms may have names that nobody knows."""
+    dropped = "post_attention_layernorm" if kept else "layernorm"
+    parts = [
+        {
+            name: one
+            for name, one in part.items()
+            if dropped not in name or layer_of(name) - 1 in kept
+        }
+        for part in by_layer(1)
+    ]
+    in_shards(tmp_path / "hybrid", parts)
+    with Fetcher() as fetcher:
+        checkpoint = open_checkpoint(str(tmp_path / "hybrid"), fetcher, indexed=False)
+        open_with_few_headers([checkpoint], level_plan(Level.QUICK))
+    assert not checkpoint.complete
+
+
 def test_layers_of_a_tower_for_pictures_do_not_stand_for_those_of_the_text(tmp_path: Path) -> None:
     parts = [
         {name.replace("model.", "language_model.model.", 1): one for name, one in part.items()}

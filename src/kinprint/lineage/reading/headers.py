@@ -101,15 +101,32 @@ def _open_shards_of_layers(checkpoint: Checkpoint, level: LevelPlan) -> Model:
     known = min(drafting, _MOST_DRAFTING) if isinstance(drafting, int) else 0
     hidden = any(layer >= depth + known for layer, held in roles.items() if held)
     cheap = checkpoint.all_headers_bytes * _SHARE <= (level.limit() or level.whole)
-    if hidden or (cheap and _apart(roles, layers)):
+    if hidden or (cheap and _apart(towers, layers, read, len(shards))):
         return open_model(checkpoint)
     return open_partly(checkpoint, [shards[at] for at in sorted(read)], few.is_kept)
 
 
-def _apart(roles: Mapping[int, set[str]], layers: Sequence[int]) -> bool:
-    """Whether a layer was not found, or norms that others have: it lies in many places."""
+def _apart(towers: _Towers, layers: Sequence[int], read: set[int], count: int) -> bool:
+    """Whether a layer was not found, or lacks norms and may have more in shards that were not read.
+
+    It has none where its shards are together between two that were read, as all layers are then.
+    """
+    found, roles = towers.found, towers.roles
     norms = {role for held in roles.values() for role in held} & {*_NORMS}
-    return not norms or not all(norms <= roles[layer] for layer in layers)
+    lacking = [layer for layer in layers if not norms or not norms <= roles[layer]]
+    enclosed = all(found[layer] and _around(found[layer], count) <= read for layer in lacking)
+    together = all(_between(shards) & read <= shards for shards in found.values())
+    return bool(lacking) and not (enclosed and together)
+
+
+def _between(shards: set[int]) -> set[int]:
+    """Shards from the first to the last of some."""
+    return set(range(min(shards, default=0), max(shards, default=-1) + 1))
+
+
+def _around(shards: set[int], count: int) -> set[int]:
+    """The same with the one before and the one after."""
+    return {at + by for at in _between(shards) for by in (-1, 0, 1)} & {*range(count)}
 
 
 class _Towers:
