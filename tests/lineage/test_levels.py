@@ -17,6 +17,7 @@ from kinprint.errors import BudgetExceeded
 from kinprint.lineage.compare import compare_models
 from kinprint.lineage.reading.headers import open_with_few_headers
 from kinprint.lineage.reading.levels import level_plan, spread_layers
+from kinprint.lineage.reading.sampler import Sampler
 from kinprint.lineage.results import Settings
 from kinprint.mirror import MirrorServer
 from kinprint.reader.checkpoint import open_checkpoint
@@ -208,6 +209,23 @@ def test_layers_of_absurd_numbers_are_none(tmp_path: Path) -> None:
         models = [open_checkpoint(str(tmp_path / "odd"), fetcher)]
         (odd,) = open_with_few_headers(models, level_plan(Level.QUICK))
     assert not odd.stacks
+
+
+@pytest.mark.parametrize(("limit", "cut"), [(1_200_000, True), (None, False)])
+def test_a_limit_holds_for_headers_and_what_it_left_out_is_said(
+    tmp_path: Path, limit: int | None, cut: bool
+) -> None:
+    parts = by_layer(1)
+    for at, part in enumerate(parts):
+        rare = np.zeros(16, np.float32)
+        part.update({f"layers.{at}.{row}.{'x' * 900}": rare for row in range(250)})
+    in_shards(tmp_path / "long", parts)
+    with Fetcher() as fetcher:
+        checkpoint = open_checkpoint(str(tmp_path / "long"), fetcher, indexed=False)
+        (model,) = open_with_few_headers([checkpoint], level_plan(Level.QUICK), limit=limit)
+        said = [one.key for one in Sampler([model], Level.QUICK, limit).left_out]
+    assert model.cut_short == cut == ("note.left-out.whole" in said)
+    assert checkpoint.known_bytes <= (limit or 2_000_000)
 
 
 def experts(folder: Path, seed: int) -> None:

@@ -41,15 +41,21 @@ Found = dict[int, set[int]]
 
 
 def open_with_few_headers(
-    checkpoints: Sequence[Checkpoint], level: LevelPlan, base: str | None = None
+    checkpoints: Sequence[Checkpoint],
+    level: LevelPlan,
+    base: str | None = None,
+    limit: int | None = None,
 ) -> list[Model]:
-    """Read the headers that a level needs, of all models side by side."""
+    """Read the headers that a level needs, of all models side by side.
+
+    Those of many shards are read as far as the level allows, and `limit` bytes of each model.
+    """
 
     def open_one(checkpoint: Checkpoint) -> Model:
         with naming(checkpoint.ref.given):
             if not _needs_some_headers(checkpoint, level):
                 return open_model(checkpoint, base)
-            return _open_shards_of_layers(checkpoint, level)
+            return _open_shards_of_layers(checkpoint, level, level.limit(limit))
 
     return side_by_side(open_one, checkpoints)
 
@@ -70,12 +76,13 @@ def _depth(checkpoint: Checkpoint) -> int | None:
     return geometry_of(checkpoint.config).layers
 
 
-def _open_shards_of_layers(checkpoint: Checkpoint, level: LevelPlan) -> Model:
+def _open_shards_of_layers(checkpoint: Checkpoint, level: LevelPlan, limit: int | None) -> Model:
     """The model as far as the shards with the norms of some layers tell, and one layer's heads.
 
     Two shards are looked at first, from which follows how layers go with shards, beside the first
     and the last one: what belongs to no layer lies there. All are read where there are more layers
-    than the configuration says, and where layers do not lie together, if that is cheap.
+    than the configuration says, and where layers do not lie together, if that is cheap. Nothing
+    more is read where that would go beyond the limit, as far as the headers before it tell.
     """
     shards, depth = checkpoint.shards, _depth(checkpoint) or 1
     layers = spread_layers(depth, level.layers, level.shift)
@@ -95,15 +102,26 @@ def _open_shards_of_layers(checkpoint: Checkpoint, level: LevelPlan) -> Model:
         missing = {layer for layer, role in wanted if role not in roles[layer]}
         guesses = [_next_shard(found, layer, read, len(shards)) for layer in missing]
         to_read = {at for at in guesses if at is not None}
-        if not to_read:
+        beyond = _is_beyond(limit, checkpoint, [shards[at] for at in to_read])
+        if not to_read or beyond:
             break
     drafting = checkpoint.config.get(_DRAFTING)
     known = min(drafting, _MOST_DRAFTING) if isinstance(drafting, int) else 0
     hidden = any(layer >= depth + known for layer, held in roles.items() if held)
-    cheap = checkpoint.all_headers_bytes * _SHARE <= (level.limit() or level.whole)
-    if hidden or (cheap and _apart(towers, layers, read, len(shards))):
+    most = level.whole if limit is None else limit
+    cheap = checkpoint.all_headers_bytes * _SHARE <= most
+    beyond = beyond or (hidden and _is_beyond(limit, checkpoint, shards))
+    if not beyond and (hidden or (cheap and _apart(towers, layers, read, len(shards)))):
         return open_model(checkpoint)
-    return open_partly(checkpoint, [shards[at] for at in sorted(read)], few.is_kept)
+    model = open_partly(checkpoint, [shards[at] for at in sorted(read)], few.is_kept)
+    model.cut_short = beyond
+    return model
+
+
+def _is_beyond(limit: int | None, checkpoint: Checkpoint, shards: Sequence[str]) -> bool:
+    """Whether the headers of some more shards are likely to cost more than a limit."""
+    more = checkpoint.unread_bytes(shards)
+    return limit is not None and more > 0 and checkpoint.known_bytes + more > limit
 
 
 def _apart(towers: _Towers, layers: Sequence[int], read: set[int], count: int) -> bool:
