@@ -88,7 +88,14 @@ def in_shards(folder: Path, parts: Sequence[Mapping[str, Array]]) -> None:
 
 @pytest.mark.parametrize(
     ("count", "order"),
-    [(15, layer_of), (100, layer_of), (15, str), (100, str), (40, lambda name: name[::-1])],
+    [
+        (15, layer_of),
+        (100, layer_of),
+        (15, str),
+        (100, str),
+        (40, lambda name: name[::-1]),
+        (15, lambda name: ("norm" in name, layer_of(name))),
+    ],
 )
 def test_a_quick_look_reads_the_same_norms_however_a_model_was_cut(
     tmp_path: Path, count: int, order: Callable[[str], Any]

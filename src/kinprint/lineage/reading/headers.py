@@ -127,14 +127,16 @@ def _is_beyond(limit: int | None, checkpoint: Checkpoint, shards: Sequence[str])
 def _apart(towers: _Towers, layers: Sequence[int], read: set[int], count: int) -> bool:
     """Whether a layer was not found, or lacks norms and may have more in shards that were not read.
 
-    It has none where its shards are together between two that were read, as all layers are then.
+    It has none where its shards are together between two that were read, as all layers are then;
+    one without any norm, where others have some, may have them apart.
     """
     found, roles = towers.found, towers.roles
     norms = {role for held in roles.values() for role in held} & {*_NORMS}
     lacking = [layer for layer in layers if not norms or not norms <= roles[layer]]
     enclosed = all(found[layer] and _around(found[layer], count) <= read for layer in lacking)
     together = all(_between(shards) & read <= shards for shards in found.values())
-    return bool(lacking) and not (enclosed and together)
+    beside = not norms or all(norms & roles[layer] for layer in lacking)
+    return bool(lacking) and not (enclosed and together and beside)
 
 
 def _between(shards: set[int]) -> set[int]:
