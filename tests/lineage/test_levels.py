@@ -86,6 +86,14 @@ def in_shards(folder: Path, parts: Sequence[Mapping[str, Array]]) -> None:
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
 
 
+def with_long_headers(parts: Sequence[dict[str, Array]]) -> Sequence[dict[str, Array]]:
+    """Names of a thousand letters make them as long as those of a large mixture of experts."""
+    rare = np.zeros(16, np.float32)
+    for at, part in enumerate(parts):
+        part.update({f"layers.{at}.{row}.{'x' * 900}": rare for row in range(250)})
+    return parts
+
+
 @pytest.mark.parametrize(
     ("count", "order"),
     [
@@ -138,17 +146,10 @@ def test_a_configuration_hides_no_layers_in_many_shards(
 def test_headers_that_a_level_does_not_allow_are_left_unread(
     tmp_path: Path, make_mirror: Callable[..., MirrorServer]
 ) -> None:
-    """Also where all would be needed to look for equal tensors, since nothing can be tested.
-
-    Names of a thousand letters make headers as long as those of a large mixture of experts.
-    """
+    """Also where all would be needed to look for equal tensors, since nothing can be tested."""
     for seed in (1, 2):
         folder = tmp_path / "made" / f"model-{seed}"
-        parts = by_layer(seed)
-        for at, part in enumerate(parts):
-            rare = np.zeros(16, np.float32)
-            part.update({f"layers.{at}.{row}.{'x' * 900}": rare for row in range(250)})
-        in_shards(folder, parts)
+        in_shards(folder, with_long_headers(by_layer(seed)))
         config = json.loads((folder / "config.json").read_text())
         (folder / "config.json").write_text(json.dumps(config | {"model_type": "odd"}))
     server = make_mirror(tmp_path)
@@ -156,6 +157,16 @@ def test_headers_that_a_level_does_not_allow_are_left_unread(
         found = compare_models("made/model-1", "made/model-2", fetcher, Settings(Level.QUICK))
     assert found.verdict.relation is Relation.UNTESTABLE
     assert server.stats.body_bytes <= found.limit < 4_000_000
+
+
+def test_a_billion_layers_are_not_believed(tmp_path: Path) -> None:
+    in_shards(tmp_path / "deep", with_long_headers(by_layer(1)))
+    config = LLAMA | {"hidden_size": 192, "num_hidden_layers": 10**9}
+    (tmp_path / "deep/config.json").write_text(json.dumps(config))
+    with Fetcher() as fetcher:
+        checkpoint = open_checkpoint(str(tmp_path / "deep"), fetcher, indexed=False)
+        open_with_few_headers([checkpoint], level_plan(Level.QUICK))
+    assert checkpoint.complete
 
 
 @pytest.mark.parametrize("kept", [(), (8,)])
@@ -222,11 +233,7 @@ def test_layers_of_absurd_numbers_are_none(tmp_path: Path) -> None:
 def test_a_limit_holds_for_headers_and_what_it_left_out_is_said(
     tmp_path: Path, limit: int | None, cut: bool
 ) -> None:
-    parts = by_layer(1)
-    for at, part in enumerate(parts):
-        rare = np.zeros(16, np.float32)
-        part.update({f"layers.{at}.{row}.{'x' * 900}": rare for row in range(250)})
-    in_shards(tmp_path / "long", parts)
+    in_shards(tmp_path / "long", with_long_headers(by_layer(1)))
     with Fetcher() as fetcher:
         checkpoint = open_checkpoint(str(tmp_path / "long"), fetcher, indexed=False)
         (model,) = open_with_few_headers([checkpoint], level_plan(Level.QUICK), limit=limit)

@@ -31,6 +31,7 @@ _NORMS = ("norm_in", "norm_post_attn")
 _HEADS = ("k", "q")
 _UNITS = ("down", "up")
 _EXPERTS = 2
+_MOST_LAYERS = 4096  # ten times the deepest model published
 _DRAFTING = "num_nextn_predict_layers"
 _MOST_DRAFTING = 4  # layers; published models have up to three
 # A layer has a number of few digits, as for names everywhere; others are a stranger's.
@@ -73,7 +74,9 @@ def _needs_some_headers(checkpoint: Checkpoint, level: LevelPlan) -> bool:
 
 
 def _depth(checkpoint: Checkpoint) -> int | None:
-    return geometry_of(checkpoint.config).layers
+    """How many layers there are as the configuration says; None where it says nothing credible."""
+    said = geometry_of(checkpoint.config).layers
+    return None if said is None or said > _MOST_LAYERS else said
 
 
 def _open_shards_of_layers(checkpoint: Checkpoint, level: LevelPlan, limit: int | None) -> Model:
