@@ -26,7 +26,7 @@ from kinprint.reader.cache import Cache
 from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Slice, TensorSpec
-from tests.reader.formats.gguf.builder import gguf, tensor
+from tests.reader.formats.gguf import builder
 
 
 @pytest.fixture
@@ -445,18 +445,26 @@ def test_after_a_long_header_others_are_expected_to_be_as_long(
     assert model.all_headers_bytes > 4 * longest
 
 
+@pytest.mark.parametrize("words", [0, 250_000])
 def test_what_finding_a_header_takes_is_known_of_formats_that_do_not_say_how_long_it_is(
-    tmp_path: Path, make_mirror: Callable[..., MirrorServer]
+    tmp_path: Path, make_mirror: Callable[..., MirrorServer], words: int
 ) -> None:
     (tmp_path / "made/one").mkdir(parents=True)
-    file = gguf([], [tensor("w", [1 << 20], offset=0)], b"\0" * (4 << 20))
+    spelled = b"".join(builder.text(f"token{at}") for at in range(words))
+    tokens = builder.array(builder.STRING, words, spelled)
+    file = builder.gguf(
+        [builder.pair("tokens", builder.ARRAY, tokens)],
+        [builder.tensor("w", [1 << 20])],
+        b"\0" * (4 << 20),
+    )
     (tmp_path / "made/one/model.gguf").write_bytes(file)
     server = make_mirror(tmp_path)
     with Fetcher() as fetcher:
         model = open_checkpoint("made/one", fetcher)
         before, server.stats.body_bytes = model.all_headers_bytes, 0
         model.load_headers(model.shards)
-        assert before == model.known_bytes == server.stats.body_bytes
+        assert model.known_bytes == server.stats.body_bytes
+        assert before == 1 << 20 and (model.known_bytes > before) == bool(words)
 
 
 def test_a_shard_that_is_asked_for_twice_is_read_once(tmp_path: Path, fetcher: Fetcher) -> None:
