@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -16,13 +17,14 @@ from kinprint.errors import BudgetExceeded
 from kinprint.lineage.compare import compare_models
 from kinprint.lineage.reading.headers import open_with_few_headers
 from kinprint.lineage.reading.levels import level_plan, spread_layers
+from kinprint.lineage.reading.sampler import Sampler
 from kinprint.lineage.results import Settings
 from kinprint.mirror import MirrorServer
 from kinprint.reader.checkpoint import open_checkpoint
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Level, Relation
 from tests.lineage.stored_models import LLAMA, Array, llama, mixture, stored
-from tests.lineage.towered_models import LLAVA, llava
+from tests.lineage.towered_models import LLAVA, llava, vision
 
 BUDGETS = (None, 300_000, 700_000, 1_500_000, 4_000_000)
 
@@ -84,9 +86,24 @@ def in_shards(folder: Path, parts: Sequence[Mapping[str, Array]]) -> None:
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
 
 
+def with_long_headers(parts: Sequence[dict[str, Array]]) -> Sequence[dict[str, Array]]:
+    """Names of a thousand letters make them as long as those of a large mixture of experts."""
+    rare = np.zeros(16, np.float32)
+    for at, part in enumerate(parts):
+        part.update({f"layers.{at}.{row}.{'x' * 900}": rare for row in range(250)})
+    return parts
+
+
 @pytest.mark.parametrize(
     ("count", "order"),
-    [(15, layer_of), (100, layer_of), (15, str), (100, str), (40, lambda name: name[::-1])],
+    [
+        (15, layer_of),
+        (100, layer_of),
+        (15, str),
+        (100, str),
+        (40, lambda name: name[::-1]),
+        (15, lambda name: ("norm" in name, layer_of(name))),
+    ],
 )
 def test_a_quick_look_reads_the_same_norms_however_a_model_was_cut(
     tmp_path: Path, count: int, order: Callable[[str], Any]
@@ -108,32 +125,31 @@ def test_a_quick_look_reads_the_same_norms_however_a_model_was_cut(
     assert len(wanted) == 2 * len(read) and wanted <= norms[1]
 
 
-def test_a_configuration_hides_no_layers_in_many_shards(tmp_path: Path) -> None:
+@pytest.mark.parametrize("said", [{}, {"num_nextn_predict_layers": 1000}])
+def test_a_configuration_hides_no_layers_in_many_shards(
+    tmp_path: Path, said: dict[str, int]
+) -> None:
     whole, fewer = tmp_path / "whole", tmp_path / "fewer"
     sharded(whole, 1)
     sharded(fewer, 2)
     config = json.loads((fewer / "config.json").read_text()) | {"num_hidden_layers": 2}
-    (fewer / "config.json").write_text(json.dumps(config))
+    (fewer / "config.json").write_text(json.dumps(config | said))
     with Fetcher() as fetcher:
         found = compare_models(str(whole), str(fewer), fetcher, Settings(Level.QUICK))
+        models = [open_checkpoint(str(fewer), fetcher, indexed=False)]
+        open_with_few_headers(models, level_plan(Level.QUICK))
     partners = [one.partner.layer for one in found.verdict.parts if one.partner is not None]
     assert max(layer for layer in partners if layer is not None) > 2 and not found.towers
+    assert models[0].complete
 
 
 def test_headers_that_a_level_does_not_allow_are_left_unread(
     tmp_path: Path, make_mirror: Callable[..., MirrorServer]
 ) -> None:
-    """Also where all would be needed to look for equal tensors, since nothing can be tested.
-
-    Names of a thousand letters make headers as long as those of a large mixture of experts.
-    """
+    """Also where all would be needed to look for equal tensors, since nothing can be tested."""
     for seed in (1, 2):
         folder = tmp_path / "made" / f"model-{seed}"
-        parts = by_layer(seed)
-        for at, part in enumerate(parts):
-            rare = np.zeros(16, np.float32)
-            part.update({f"layers.{at}.{row}.{'x' * 900}": rare for row in range(250)})
-        in_shards(folder, parts)
+        in_shards(folder, with_long_headers(by_layer(seed)))
         config = json.loads((folder / "config.json").read_text())
         (folder / "config.json").write_text(json.dumps(config | {"model_type": "odd"}))
     server = make_mirror(tmp_path)
@@ -141,6 +157,89 @@ def test_headers_that_a_level_does_not_allow_are_left_unread(
         found = compare_models("made/model-1", "made/model-2", fetcher, Settings(Level.QUICK))
     assert found.verdict.relation is Relation.UNTESTABLE
     assert server.stats.body_bytes <= found.limit < 4_000_000
+
+
+def test_a_billion_layers_are_not_believed(tmp_path: Path) -> None:
+    in_shards(tmp_path / "deep", with_long_headers(by_layer(1)))
+    config = LLAMA | {"hidden_size": 192, "num_hidden_layers": 10**9}
+    (tmp_path / "deep/config.json").write_text(json.dumps(config))
+    with Fetcher() as fetcher:
+        checkpoint = open_checkpoint(str(tmp_path / "deep"), fetcher, indexed=False)
+        open_with_few_headers([checkpoint], level_plan(Level.QUICK))
+    assert checkpoint.complete
+
+
+@pytest.mark.parametrize("kept", [(), (8,)])
+def test_layers_that_lack_norms_are_no_reason_to_read_all_headers_where_layers_lie_together(
+    tmp_path: Path, kept: Sequence[int]
+) -> None:
+    """Some layers of a hybrid have one norm, and norms may have names that nobody knows."""
+    dropped = "post_attention_layernorm" if kept else "layernorm"
+    parts = [
+        {
+            name: one
+            for name, one in part.items()
+            if dropped not in name or layer_of(name) - 1 in kept
+        }
+        for part in by_layer(1)
+    ]
+    in_shards(tmp_path / "hybrid", parts)
+    with Fetcher() as fetcher:
+        checkpoint = open_checkpoint(str(tmp_path / "hybrid"), fetcher, indexed=False)
+        open_with_few_headers([checkpoint], level_plan(Level.QUICK))
+    assert not checkpoint.complete
+
+
+def test_layers_of_a_tower_for_pictures_do_not_stand_for_those_of_the_text(tmp_path: Path) -> None:
+    parts = [
+        {name.replace("model.", "language_model.model.", 1): one for name, one in part.items()}
+        for part in by_layer(1)
+    ]
+    pictures = vision(2, "vision_tower.vision_model.")
+    parts.append(
+        {re.sub(r"(?<=layers\.)\d+", _times_four, name): one for name, one in pictures.items()}
+    )
+    config = LLAVA | {"text_config": LLAMA | {"hidden_size": 192, "num_hidden_layers": 14}}
+    in_shards(tmp_path / "both", parts)
+    (tmp_path / "both/config.json").write_text(json.dumps(config))
+    with Fetcher() as fetcher:
+        checkpoint = open_checkpoint(str(tmp_path / "both"), fetcher, indexed=False)
+        (model,) = open_with_few_headers([checkpoint], level_plan(Level.QUICK))
+    found = {one.layer for one in model.places if one.role == "norm_post_attn" and not one.tower}
+    assert {0, 4, 8, 12} <= found and not checkpoint.complete
+
+
+def _times_four(number: re.Match[str]) -> str:
+    return str(4 * int(number[0]))
+
+
+def test_layers_of_absurd_numbers_are_none(tmp_path: Path) -> None:
+    """Names come from strangers; what is no layer's is left out of the guess where layers lie."""
+    parts: list[dict[str, Array]] = [
+        {
+            f"model.layers.{10**900 + at}.mlp.experts.0.up_proj.weight": np.zeros((64, 64), "f4"),
+            f"padding{at}": np.zeros((300, 192), "f4"),
+        }
+        for at in range(15)
+    ]
+    in_shards(tmp_path / "odd", parts)
+    with Fetcher() as fetcher:
+        models = [open_checkpoint(str(tmp_path / "odd"), fetcher)]
+        (odd,) = open_with_few_headers(models, level_plan(Level.QUICK))
+    assert not odd.stacks
+
+
+@pytest.mark.parametrize(("limit", "cut"), [(1_200_000, True), (None, False)])
+def test_a_limit_holds_for_headers_and_what_it_left_out_is_said(
+    tmp_path: Path, limit: int | None, cut: bool
+) -> None:
+    in_shards(tmp_path / "long", with_long_headers(by_layer(1)))
+    with Fetcher() as fetcher:
+        checkpoint = open_checkpoint(str(tmp_path / "long"), fetcher, indexed=False)
+        (model,) = open_with_few_headers([checkpoint], level_plan(Level.QUICK), limit=limit)
+        said = [one.key for one in Sampler([model], Level.QUICK, limit).left_out]
+    assert model.cut_short == cut == ("note.left-out.whole" in said)
+    assert checkpoint.known_bytes <= (limit or 2_000_000)
 
 
 def experts(folder: Path, seed: int) -> None:

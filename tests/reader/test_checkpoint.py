@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,7 @@ from kinprint.reader.cache import Cache
 from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Slice, TensorSpec
+from tests.reader.formats.gguf import builder
 
 
 @pytest.fixture
@@ -388,27 +389,88 @@ def test_shards_that_number_themselves_need_no_index(
     assert not any("index" in seen.path for seen in mirror.stats.last)
 
 
+def in_shards(folder: Path, counts: Sequence[int]) -> list[str]:
+    """Shards of so many tensors, and of enough bytes beside."""
+    names = [f"model-{at:05}-of-{len(counts):05}.safetensors" for at in range(1, len(counts) + 1)]
+    for at, (name, count) in enumerate(zip(names, counts, strict=True)):
+        tensors = {f"t{at}.{row}": np.zeros(500, np.float32) for row in range(count)}
+        save_file(tensors | {f"pad{at}": np.zeros(40_000, np.float32)}, folder / name)
+    return names
+
+
 def test_of_later_shards_as_much_is_read_as_headers_of_the_first_took(
     tmp_path: Path, fetcher: Fetcher
 ) -> None:
     """Also where one has a longer header than all before it; a budget counts what was read."""
-    names = [f"model-{at:05}-of-00004.safetensors" for at in range(1, 5)]
-    for at, name in enumerate(names):
-        tensors = {
-            f"t{at}.{row}": np.zeros(500, np.float32) for row in range(250 if at == 3 else 60)
-        }
-        save_file(tensors | {f"pad{at}": np.zeros(40_000, np.float32)}, tmp_path / name)
+    names = in_shards(tmp_path, [60, 60, 60, 250])
     model = open_local(tmp_path, fetcher)
     everything = model.all_headers_bytes
     model.load_headers(names[:1])
     assert model.known_bytes * 4 == everything == 4 * fetcher.policy.first_read
+    assert model.all_headers_bytes == everything  # one may be of an embedding alone
+    model.load_headers(names[:2])
     assert model.all_headers_bytes < everything
     reads = [want.ranges[0].stop for want in model.header_wants()]
-    assert len(reads) == 3 and fetcher.policy.first_slack < max(reads) < 16_000
+    assert len(reads) == 2 and fetcher.policy.first_slack < max(reads) < 16_000
     assert len(model.tensors()) == 3 * 60 + 250 + 4
     longest = model.header(names[3]).extent
-    assert longest > max(reads) and model.known_bytes >= fetcher.policy.first_read + longest
+    assert longest > max(reads) and model.known_bytes >= 2 * fetcher.policy.first_read + longest
     assert model.known_bytes == model.all_headers_bytes < everything
+
+
+def test_a_shard_with_nothing_but_an_embedding_makes_the_others_cost_no_more_requests(
+    tmp_path: Path, make_mirror: Callable[..., MirrorServer]
+) -> None:
+    (tmp_path / "made/short").mkdir(parents=True)
+    names = in_shards(tmp_path / "made/short", [0, *[250] * 7])
+    make_mirror(tmp_path)
+    requests = []
+    for first in (names, names[:1]):
+        with Fetcher() as fetcher:
+            model = open_checkpoint("made/short", fetcher)
+            model.load_headers(first)
+            model.load_headers(names)
+            requests.append(fetcher.spent.requests)
+    assert requests[0] == requests[1]
+
+
+def test_after_a_long_header_others_are_expected_to_be_as_long(
+    tmp_path: Path, fetcher: Fetcher
+) -> None:
+    names = in_shards(tmp_path, [2500] * 4)
+    model = open_local(tmp_path, fetcher)
+    model.load_headers(names[:1])
+    longest = model.header(names[0]).extent
+    assert longest > fetcher.policy.first_read
+    assert model.all_headers_bytes > 4 * longest
+
+
+@pytest.mark.parametrize("words", [0, 250_000])
+def test_what_finding_a_header_takes_is_known_of_formats_that_do_not_say_how_long_it_is(
+    tmp_path: Path, make_mirror: Callable[..., MirrorServer], words: int
+) -> None:
+    (tmp_path / "made/one").mkdir(parents=True)
+    spelled = b"".join(builder.text(f"token{at}") for at in range(words))
+    tokens = builder.array(builder.STRING, words, spelled)
+    file = builder.gguf(
+        [builder.pair("tokens", builder.ARRAY, tokens)],
+        [builder.tensor("w", [1 << 20])],
+        b"\0" * (4 << 20),
+    )
+    (tmp_path / "made/one/model.gguf").write_bytes(file)
+    server = make_mirror(tmp_path)
+    with Fetcher() as fetcher:
+        model = open_checkpoint("made/one", fetcher)
+        before, server.stats.body_bytes = model.all_headers_bytes, 0
+        model.load_headers(model.shards)
+        assert model.known_bytes == server.stats.body_bytes
+        assert before == 1 << 20 and (model.known_bytes > before) == bool(words)
+
+
+def test_a_shard_that_is_asked_for_twice_is_read_once(tmp_path: Path, fetcher: Fetcher) -> None:
+    first, second = in_shards(tmp_path, [1, 1])
+    model = open_local(tmp_path, fetcher)
+    assert len(model.tensors_in([first, first, second])) == 4
 
 
 def test_asking_for_a_tensor_that_is_not_there(mirror: MirrorServer, fetcher: Fetcher) -> None:

@@ -66,10 +66,18 @@ def test_a_model_keeps_to_its_budget_and_leaves_a_reader_open(mirror: MirrorServ
 def test_what_is_planned_is_what_inspecting_costs(mirror: MirrorServer) -> None:
     plan = kinprint.plan_inspection(BASE, cache=False)
     found = kinprint.inspect(BASE, cache=False)
-    assert (plan.local, plan.at_least, plan.files) == (False, False, 1)
+    assert (plan.local, plan.at_least, plan.files) == (False, True, 1)
     assert plan.models == (BASE,) and plan.tensors is None
     assert plan.cost.bytes > 0 and found.cost.bytes <= plan.cost.bytes + plan.spent.bytes
     assert found.commit and found.name == BASE and len(found.tensors) > 50
+
+
+def test_an_index_says_what_headers_cost(mirror: MirrorServer, demo: Path) -> None:
+    """Elsewhere they may be longer than what is read of a file at first."""
+    plan = kinprint.plan_inspection("zoo/base-b", cache=False)
+    found = kinprint.inspect("zoo/base-b", cache=False)
+    assert not plan.at_least and found.cost.bytes <= plan.cost.bytes + plan.spent.bytes
+    assert not kinprint.plan_inspection(demo / BASE).at_least  # nothing is fetched
 
 
 def test_tensors_are_chosen_by_patterns(mirror: MirrorServer) -> None:

@@ -98,7 +98,7 @@ def direction_of(
     beside : how many models are read within the same budget beside the two.
     """
     checkpoints = open_all([a, b], fetcher, settings)
-    sampler = sampler_of(read_headers(checkpoints, settings), settings, beside)
+    sampler = sampler_of(read_headers(checkpoints, settings, beside), settings, beside)
     with algebra_for(settings.level):
         ours, theirs = sampler.samples(0)
         found = [

@@ -135,7 +135,7 @@ def beyond_base(
         if one.ref == checkpoints[2].ref or same_files(one, checkpoints[2]):
             cause = text.message("cause.given.one-of-two")
             raise BadOption(option="given", value=base, cause=cause)
-    sampler = sampler_of(read_headers(checkpoints, settings), settings, beside)
+    sampler = sampler_of(read_headers(checkpoints, settings, beside), settings, beside)
     with algebra_for(settings.level):
         towers = sampler.towers(sampler.stages - 1)
         sides = [[Side(sample) for sample in model] for model in towers]

@@ -130,7 +130,7 @@ def compare_opened(
                 labels=labels_of(checkpoints),
             )
             return _described(identical, pair, (None, None), (None, None), started)
-        models = read_headers(checkpoints, settings)
+        models = read_headers(checkpoints, settings, beside)
         need_adapter(models, settings.base, pair=True)
         sampler = sampler_of(models, settings, beside)
         with algebra_for(settings.level):

@@ -63,16 +63,24 @@ def open_readable(
     return _enough(opened, unread), unread
 
 
-def read_headers(checkpoints: Sequence[Checkpoint], settings: Settings) -> list[Model]:
-    """Read the headers that the level needs, of all models side by side."""
+def read_headers(
+    checkpoints: Sequence[Checkpoint], settings: Settings, beside: int = 0
+) -> list[Model]:
+    """Read the headers that the level needs, of all models side by side, as for `sampler_of`."""
     plan = level_plan(settings.level, settings.seed)
-    return open_with_few_headers(checkpoints, plan, settings.base)
+    each = _each(settings, len(checkpoints) + beside)
+    return open_with_few_headers(checkpoints, plan, settings.base, each)
 
 
 def sampler_of(models: Sequence[Model], settings: Settings, beside: int = 0) -> Sampler:
     """Plan the reading of models, each within its part of the budget; others are read beside."""
-    each = None if settings.budget is None else settings.budget // (len(models) + beside)
+    each = _each(settings, len(models) + beside)
     return Sampler(models, settings.level, each, settings.seed)
+
+
+def _each(settings: Settings, models: int) -> int | None:
+    """The part of the budget that one of so many models has; None where there is none."""
+    return None if settings.budget is None else settings.budget // models
 
 
 def read_readable(

@@ -124,6 +124,7 @@ class Model:
     `quantised` are the weights that are packed in stored tensors, by their logical names, and
     `refusal` is why those of a method that cannot be read are not among them. `components` are
     the other models of a pipeline, such as the text encoder beside the model that makes pictures.
+    `cut_short` is whether a budget left headers unread that would have been looked at.
     """
 
     def __init__(self, checkpoint: Checkpoint, specs: Mapping[str, TensorSpec]) -> None:
@@ -143,6 +144,7 @@ class Model:
         except BadQuantisation as error:  # norms and embeddings can be read all the same
             self.refusal = error.cause
         self.components: tuple[Model, ...] = ()
+        self.cut_short = False
 
     @property
     def name(self) -> str:

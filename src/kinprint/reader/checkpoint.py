@@ -29,6 +29,7 @@ from kinprint.errors import (
 )
 from kinprint.reader.assemble import assemble
 from kinprint.reader.decode import Array, widen
+from kinprint.reader.extents import total
 from kinprint.reader.fetch import Fetcher, Want, side_by_side
 from kinprint.reader.formats.shard_index import (
     INDEX_LIMIT,
@@ -49,6 +50,7 @@ from kinprint.source.local import read_local
 _NUMBERED = re.compile(r"-(\d{3,6})-of-(\d{3,6})\.[a-z]+$")
 _LARGEST_CONFIG = 4 * 1024 * 1024
 _MARGIN = 4  # a header may be longer by this part than all before it, and is read at once still
+_ENOUGH = 2  # headers that tell how long the others are
 
 
 class Checkpoint:
@@ -80,7 +82,7 @@ class Checkpoint:
             for folder in self.choice.components
         )
         self._headers: dict[str, Header] = {}
-        self._first_reads: dict[str, int] = {}  # how much of each was read to find its header
+        self._first_reads: dict[str, int] = {}  # how much of each was asked for at first
         self.config: dict[str, Any] = {}
         self._config_bytes = 0
         self.index: ShardIndex | None = None
@@ -129,6 +131,7 @@ class Checkpoint:
         A tensor that several files have is that of the file which the index names. Where no index
         was read, copies in files that are left alone are not known.
         """
+        shards = tuple(dict.fromkeys(shards))
         self.load_headers(shards)
         specs = [spec for shard in shards for spec in self._headers[shard].tensors]
         found = {spec.name: spec for spec in specs}
@@ -170,19 +173,24 @@ class Checkpoint:
         """
         index = self.files[self.index.path].size if self.index is not None else 0
         index += self._config_bytes
-        first = self.fetcher.policy.first_slack if self.index is not None else 0
         headers = [
-            min(max(header.extent + first, self._first_reads[shard]), self.files[shard].size)
-            for shard, header in self._headers.items()
+            max(header.extent, self._first_reads[shard]) for shard, header in self._headers.items()
         ]
         return index + sum(headers)
 
     @property
     def all_headers_bytes(self) -> int:
         """About how much that would be if the headers of all weight files were read."""
-        unread = [shard for shard in self.shards if shard not in self._headers]
-        reach = self._policy.first_read
-        return self.known_bytes + sum(min(reach, self.files[shard].size) for shard in unread)
+        return self.known_bytes + self.unread_bytes(self.shards)
+
+    def unread_bytes(self, shards: Iterable[str]) -> int:
+        """About how much more that would be with the headers of `shards`.
+
+        Without an index they may be as long as the longest that is known.
+        """
+        wants = self._first_wants(shard for shard in shards if shard not in self._headers)
+        least = self._likely if self.index is None else 0
+        return sum(max(total(want.ranges), min(least, want.entry.size)) for want in wants)
 
     def headers(self) -> Mapping[str, Header]:
         """Headers of all weight files, by path."""
@@ -201,15 +209,12 @@ class Checkpoint:
 
     def load_headers(self, shards: Iterable[str]) -> None:
         """Read the headers of `shards` that are not known yet, all at once."""
-        unread = [shard for shard in shards if shard not in self._headers]
+        unread = [shard for shard in dict.fromkeys(shards) if shard not in self._headers]
         if not unread:
             return
-        first_read = self._policy.first_read if self.index is None else 0
-        parsed = self.fetcher.each(
-            self._first_wants(unread),
-            lambda want: self._parse(want.entry.path),
-        )
-        self._first_reads.update(dict.fromkeys(unread, first_read))
+        wants = self._first_wants(unread)
+        parsed = self.fetcher.each(wants, lambda want: self._parse(want.entry.path))
+        self._first_reads.update({want.entry.path: total(want.ranges) for want in wants})
         self._headers.update(zip(unread, parsed, strict=True))
         check = self.choice.weights.kind.check_parts
         if check is not None and len(self.shards) > 1 and self.complete:
@@ -372,14 +377,22 @@ class Checkpoint:
         return shards
 
     @property
-    def _policy(self) -> ReadPolicy:
-        """How headers are read: those of one model's shards are about equally long."""
-        policy = self.fetcher.policy
+    def _likely(self) -> int:
+        """How much brings a header that is about as long as the longest known; 0 before any."""
         longest = max((header.extent for header in self._headers.values()), default=0)
-        if not longest:
+        return longest and longest + longest // _MARGIN + self.fetcher.policy.first_slack
+
+    @property
+    def _policy(self) -> ReadPolicy:
+        """How headers are read: those of one model's shards are about equally long.
+
+        One alone does not tell: the first shard may hold nothing but an embedding. Of longer ones
+        what is missing is read when the file has said how long its header is.
+        """
+        policy = self.fetcher.policy
+        if len(self._headers) < _ENOUGH:
             return policy
-        likely = longest + longest // _MARGIN + policy.first_slack
-        return replace(policy, first_read=min(policy.first_read, likely))
+        return replace(policy, first_read=min(policy.first_read, self._likely))
 
     def _first_wants(self, shards: Iterable[str]) -> list[Want]:
         policy, kind = self._policy, self.choice.weights.kind

@@ -197,7 +197,7 @@ def plan_inspection(
     Returns
     -------
     Plan
-        Bytes and requests; `at_least` for formats that do not say how long headers are.
+        Bytes and requests; `at_least` where no index of safetensors says how long headers are.
 
     Raises
     ------
@@ -233,8 +233,9 @@ def _plan(
         requests=cost.requests,
         spent=StageCost.of(spent),
     )
-    # Only safetensors say beforehand how long their headers are.
-    open_ended = tensors is None and checkpoint.format != SAFETENSORS
+    # Only an index of safetensors says beforehand how long headers are.
+    told = checkpoint.format == SAFETENSORS and checkpoint.index is not None
+    open_ended = tensors is None and not told and ref.kind != "local"
     return Plan(
         document,
         language,

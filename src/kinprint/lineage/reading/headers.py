@@ -16,6 +16,7 @@ from itertools import accumulate
 
 from kinprint.errors import naming
 from kinprint.lineage.reading.levels import LevelPlan, StepKind, choose_layers, spread_layers
+from kinprint.lineage.reading.tower import main_stack
 from kinprint.model.geometry import geometry_of
 from kinprint.model.model import Model
 from kinprint.model.opening import may_be_adapter, open_model, open_partly
@@ -30,23 +31,32 @@ _NORMS = ("norm_in", "norm_post_attn")
 _HEADS = ("k", "q")
 _UNITS = ("down", "up")
 _EXPERTS = 2
+_MOST_LAYERS = 4096  # ten times the deepest model published
 _DRAFTING = "num_nextn_predict_layers"
-_TWO_NUMBERS = re.compile(r"\.(\d+)(?=\.).*?\.(\d+)\.", re.DOTALL)
+_MOST_DRAFTING = 4  # layers; published models have up to three
+# A layer has a number of few digits, as for names everywhere; others are a stranger's.
+_TWO_NUMBERS = re.compile(r"\.([0-9]{1,9})(?=\.).*?\.([0-9]+)\.", re.DOTALL)
 
-Found = defaultdict[int, set[int]]
+Found = dict[int, set[int]]
 """By layer, the numbers of the shards that hold something of it, experts included."""
 
 
 def open_with_few_headers(
-    checkpoints: Sequence[Checkpoint], level: LevelPlan, base: str | None = None
+    checkpoints: Sequence[Checkpoint],
+    level: LevelPlan,
+    base: str | None = None,
+    limit: int | None = None,
 ) -> list[Model]:
-    """Read the headers that a level needs, of all models side by side."""
+    """Read the headers that a level needs, of all models side by side.
+
+    Those of many shards are read as far as the level allows, and `limit` bytes of each model.
+    """
 
     def open_one(checkpoint: Checkpoint) -> Model:
         with naming(checkpoint.ref.given):
             if not _needs_some_headers(checkpoint, level):
                 return open_model(checkpoint, base)
-            return _open_shards_of_layers(checkpoint, level)
+            return _open_shards_of_layers(checkpoint, level, level.limit(limit))
 
     return side_by_side(open_one, checkpoints)
 
@@ -64,15 +74,18 @@ def _needs_some_headers(checkpoint: Checkpoint, level: LevelPlan) -> bool:
 
 
 def _depth(checkpoint: Checkpoint) -> int | None:
-    return geometry_of(checkpoint.config).layers
+    """How many layers there are as the configuration says; None where it says nothing credible."""
+    said = geometry_of(checkpoint.config).layers
+    return None if said is None or said > _MOST_LAYERS else said
 
 
-def _open_shards_of_layers(checkpoint: Checkpoint, level: LevelPlan) -> Model:
+def _open_shards_of_layers(checkpoint: Checkpoint, level: LevelPlan, limit: int | None) -> Model:
     """The model as far as the shards with the norms of some layers tell, and one layer's heads.
 
     Two shards are looked at first, from which follows how layers go with shards, beside the first
     and the last one: what belongs to no layer lies there. All are read where there are more layers
-    than the configuration says, and where layers do not lie together, if that is cheap.
+    than the configuration says, and where layers do not lie together, if that is cheap. Nothing
+    more is read where that would go beyond the limit, as far as the headers before it tell.
     """
     shards, depth = checkpoint.shards, _depth(checkpoint) or 1
     layers = spread_layers(depth, level.layers, level.shift)
@@ -81,38 +94,105 @@ def _open_shards_of_layers(checkpoint: Checkpoint, level: LevelPlan) -> Model:
     to_read = {_shard_by_length(checkpoint, layer, depth) for layer in thirds}
     to_read |= {0, len(shards) - 1}
     number_of = {shard: at for at, shard in enumerate(shards)}
-    found: Found = defaultdict(set)
-    roles: dict[int, set[str]] = defaultdict(set)
+    towers = _Towers()
     read: set[int] = set()
     few = _FewExperts()
     for _ in range(_ROUNDS):
         opened = open_partly(checkpoint, [shards[at] for at in sorted(to_read)], few.is_no_expert)
-        for address, place in places_of(opened.weights.values()).items():
-            if address.layer is not None:
-                found[address.layer].add(number_of[place.weight.spec.file])
-                words = address.role.partition(":")[0].split("/")  # keys and values may be one
-                roles[address.layer].update(words)
-        for file, layer in few.seen:
-            found[layer].add(number_of[file])
+        towers.note(opened, few, number_of)
+        found, roles = towers.found, towers.roles
         read |= to_read
         missing = {layer for layer, role in wanted if role not in roles[layer]}
         guesses = [_next_shard(found, layer, read, len(shards)) for layer in missing]
         to_read = {at for at in guesses if at is not None}
-        if not to_read:
+        beyond = _is_beyond(limit, checkpoint, [shards[at] for at in to_read])
+        if not to_read or beyond:
             break
     drafting = checkpoint.config.get(_DRAFTING)
-    known = drafting if isinstance(drafting, int) else 0
-    hidden = sum(layer >= depth for layer, held in roles.items() if held) > known
-    cheap = checkpoint.all_headers_bytes * _SHARE <= (level.limit() or level.whole)
-    if hidden or (cheap and _apart(roles, layers)):
+    known = min(drafting, _MOST_DRAFTING) if isinstance(drafting, int) else 0
+    hidden = any(layer >= depth + known for layer, held in roles.items() if held)
+    most = level.whole if limit is None else limit
+    cheap = checkpoint.all_headers_bytes * _SHARE <= most
+    beyond = beyond or (hidden and _is_beyond(limit, checkpoint, shards))
+    if not beyond and (hidden or (cheap and _apart(towers, layers, read, len(shards)))):
         return open_model(checkpoint)
-    return open_partly(checkpoint, [shards[at] for at in sorted(read)], few.is_kept)
+    model = open_partly(checkpoint, [shards[at] for at in sorted(read)], few.is_kept)
+    model.cut_short = beyond
+    return model
 
 
-def _apart(roles: Mapping[int, set[str]], layers: Sequence[int]) -> bool:
-    """Whether a layer was not found, or norms that others have: it lies in many places."""
+def _is_beyond(limit: int | None, checkpoint: Checkpoint, shards: Sequence[str]) -> bool:
+    """Whether the headers of some more shards are likely to cost more than a limit."""
+    more = checkpoint.unread_bytes(shards)
+    return limit is not None and more > 0 and checkpoint.known_bytes + more > limit
+
+
+def _apart(towers: _Towers, layers: Sequence[int], read: set[int], count: int) -> bool:
+    """Whether a layer was not found, or lacks norms and may have more in shards that were not read.
+
+    It has none where its shards are together between two that were read, as all layers are then;
+    one without any norm, where others have some, may have them apart.
+    """
+    found, roles = towers.found, towers.roles
     norms = {role for held in roles.values() for role in held} & {*_NORMS}
-    return not norms or not all(norms <= roles[layer] for layer in layers)
+    lacking = [layer for layer in layers if not norms or not norms <= roles[layer]]
+    enclosed = all(found[layer] and _around(found[layer], count) <= read for layer in lacking)
+    together = all(_between(shards) & read <= shards for shards in found.values())
+    beside = not norms or all(norms & roles[layer] for layer in lacking)
+    return bool(lacking) and not (enclosed and together and beside)
+
+
+def _between(shards: set[int]) -> set[int]:
+    """Shards from the first to the last of some."""
+    return set(range(min(shards, default=0), max(shards, default=-1) + 1))
+
+
+def _around(shards: set[int], count: int) -> set[int]:
+    """The same with the one before and the one after."""
+    return {at + by for at in _between(shards) for by in (-1, 0, 1)} & {*range(count)}
+
+
+class _Towers:
+    """Where layers lie and what they hold, as far as headers told; asked about the main tower.
+
+    Layers of a tower for pictures have the same numbers. Experts are known by their names alone,
+    of which the beginning tells the tower.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[str, Found] = defaultdict(lambda: defaultdict(set))
+        self._roles: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+        self._beginnings: dict[str, str] = {}
+        self._stacks: set[str] = set()
+
+    @property
+    def found(self) -> Found:
+        """By layer, the numbers of the shards that hold something of it."""
+        return self._found[self._main]
+
+    @property
+    def roles(self) -> dict[int, set[str]]:
+        """By layer, what it holds beside experts."""
+        return self._roles[self._main]
+
+    def note(self, opened: Model, few: _FewExperts, number_of: Mapping[str, int]) -> None:
+        """Take in what some more shards hold."""
+        self._stacks.update(opened.stacks)
+        for address, place in places_of(opened.weights.values()).items():
+            tower, layer = address.tower, address.layer
+            if layer is not None:
+                spec = place.weight.spec
+                self._found[tower][layer].add(number_of[spec.file])
+                words = address.role.partition(":")[0].split("/")  # keys and values may be one
+                self._roles[tower][layer].update(words)
+                self._beginnings[spec.name.partition(f".{layer}.")[0]] = tower
+        for file, beginning, layer in few.seen:
+            tower = self._beginnings.get(beginning, self._main)
+            self._found[tower][layer].add(number_of[file])
+
+    @property
+    def _main(self) -> str:
+        return main_stack(sorted(self._stacks))
 
 
 def _wanted(
@@ -140,7 +220,7 @@ class _FewExperts:
     """
 
     def __init__(self) -> None:
-        self._first: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self._first: dict[tuple[str, str, str], set[str]] = defaultdict(set)
         self._kept: set[str] = set()
 
     def is_no_expert(self, spec: TensorSpec) -> bool:
@@ -151,16 +231,16 @@ class _FewExperts:
             self._kept.add(name)
             return True
         layer, expert = numbers.groups()
-        first = self._first[spec.file, layer]
+        first = self._first[spec.file, name[: numbers.start()], layer]
         if expert in first or len(first) < _EXPERTS:
             first.add(expert)
             self._kept.add(name)
         return False
 
     @property
-    def seen(self) -> Iterator[tuple[str, int]]:
-        """Files, and a layer of which they hold experts."""
-        return ((file, int(layer)) for file, layer in self._first)
+    def seen(self) -> Iterator[tuple[str, str, int]]:
+        """Files, and a layer of which they hold experts, after how its names begin."""
+        return ((file, beginning, int(layer)) for file, beginning, layer in self._first)
 
     def is_kept(self, spec: TensorSpec) -> bool:
         """Whether a tensor that was asked about is one of the few."""

@@ -132,7 +132,8 @@ def plan_reading(
     each = max(free, 0) // _OTHERS // max(len(others), 1)
     besides = [planner.plan(tower, each) for tower in others]
     first = planner.plan(main)
-    if not main.partial and _whole_cost(towers) <= _free(towers, level):
+    unlimited = not main.partial and _whole_cost(towers) <= _free(towers, level)
+    if main.model.cut_short or unlimited:
         # All steps may fit where the whole does not: more would be read without the limit.
         first = replace(first, left_out=(*first.left_out, text.message("note.left-out.whole")))
     # Headers that are longer than a limit were refused before; lists are estimated.

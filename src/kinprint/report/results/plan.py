@@ -17,8 +17,8 @@ class Plan(Result[PlanOf]):
     """What reading would cost, known before a weight is read.
 
     `kinprint.plan`, `plan_comparison`, `plan_study` and `plan_inspection` make it. Neither
-    number is exceeded by the reading itself, but for formats that do not say beforehand how
-    long their headers are (`at_least`).
+    number is exceeded by the reading itself, but where nothing says beforehand how long headers
+    are (`at_least`).
 
     Examples
     --------
@@ -64,7 +64,7 @@ class Plan(Result[PlanOf]):
 
     @property
     def at_least(self) -> bool:
-        """Whether it may cost more, because headers do not say how long they are."""
+        """Whether it may cost more, because nothing says beforehand how long headers are."""
         return self._at_least
 
     @property

@@ -111,7 +111,7 @@ def parse_gguf(view: FileView) -> Header:
         )
         for info in infos
     )
-    return Header("gguf", tensors, metadata, extent=cursor.position)
+    return Header("gguf", tensors, metadata, extent=cursor.fetched)
 
 
 def _preamble(cursor: Cursor) -> tuple[int, int]:

@@ -68,6 +68,11 @@ class Cursor:
         self._known = bytearray()
         self._limit = min(view.size, LARGEST_HEADER)
 
+    @property
+    def fetched(self) -> int:
+        """How many bytes from the start are known."""
+        return len(self._known)
+
     def bad(self, key: str, /, **fields: object) -> BadGguf:
         """The error that says what is wrong with this file."""
         return BadGguf(file=self.view.path, cause=text.message(key, **fields))
