@@ -54,7 +54,11 @@ def by_fingerprints(a: Fingerprint, b: Fingerprint, seed: int = 0) -> dict[str, 
         return document(["first", "second"], fetcher, seed)
 
 
-@pytest.mark.parametrize("pair", [DERIVED, LAUNDERED, STRANGER], ids="-".join)
+@pytest.mark.parametrize(
+    "pair",
+    [LAUNDERED, *(pytest.param(pair, marks=pytest.mark.slow) for pair in (DERIVED, STRANGER))],
+    ids="-".join,
+)
 def test_two_fingerprints_say_what_the_files_say(pair: tuple[str, str]) -> None:
     a, b = (DEMO / "zoo" / name for name in pair)
     assert by_fingerprints(taken(a), taken(b)) == by_files(a, b)

@@ -136,6 +136,7 @@ def test_a_descendant_has_its_parent(atlas: Atlas) -> None:
     assert [Path(entry.ref.name).name for entry, _ in found.unlinked] == ["base-b"]
 
 
+@pytest.mark.slow
 def test_a_turned_one_too(atlas: Atlas) -> None:
     assert parents(identified(MODELS / "a-rotated", atlas))[0] == "base-a"
 

@@ -107,7 +107,7 @@ def test_a_cast_is_the_parent_only_where_that_is_more_than_chance(tmp_path: Path
     assert found == {name: ["base"] for name in tunes} | {"from-half": ["half"]}
 
 
-@pytest.mark.parametrize("trimmed", [True, False])
+@pytest.mark.parametrize("trimmed", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_merges_that_keep_changes_in_part_have_all_their_parents(
     tmp_path: Path, trimmed: bool
 ) -> None:

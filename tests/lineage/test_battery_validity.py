@@ -21,12 +21,18 @@ from tests.nulls.worlds import assert_valid
 
 DRAWS = 60
 SIBLINGS = {
+    "strangers, correlated layers",
     "strangers, heavy tails",
     "strangers, heads with heavy tails",
+    "strangers, with heads",
     "same contents, renamed",
+    "same heads, renamed",
     "trained heads, renamed",
     "heavy tails, renamed",
+    "shared features, renamed",
     "plain feed-forwards, renamed",
+    "fewer units, renamed",
+    "channels repeated alike, renamed",
     "fewer channels without tokens, renamed",
     "widened alike, renamed",
     *(f"one mask, {mask}, renamed" for mask in MASKS),
@@ -38,7 +44,7 @@ SAME = made(40, width=24, depth=2, units=32, tokens=64)
     ("one", "other"),
     [
         pytest.param(SAME, SAME, id="the same model"),
-        pytest.param(SAME, noisy(SAME, 1.0, 41), id="a trained copy"),
+        pytest.param(SAME, noisy(SAME, 1.0, 41), id="a trained copy", marks=pytest.mark.slow),
     ],
 )
 def test_relabelled_models_give_valid_p_values(one: Sample, other: Sample) -> None:

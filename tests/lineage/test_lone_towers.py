@@ -108,7 +108,9 @@ def both_orders(a: str, b: str, level: str = "deep") -> tuple[Verdict, Verdict]:
     return one, other
 
 
-@pytest.mark.parametrize("level", ["quick", "standard", "deep"])
+@pytest.mark.parametrize(
+    "level", ["quick", pytest.param("standard", marks=pytest.mark.slow), "deep"]
+)
 def test_a_tower_that_one_model_has_is_not_the_same(make: Make, level: str) -> None:
     both = both_orders(make("a", "base-a", pictures(1)), make("b", "base-a"), level)
     for found, reason in zip(both, (Reason.TOWER_MISSING, Reason.TOWER_ONLY_THERE), strict=True):
@@ -118,6 +120,7 @@ def test_a_tower_that_one_model_has_is_not_the_same(make: Make, level: str) -> N
         assert "in the main tower" in said(found) and "not have been seen: vision" in said(found)
 
 
+@pytest.mark.slow
 def test_the_width_of_a_strangers_tower_decides_nothing(make: Make) -> None:
     """Linked shares are those of the larger model, whatever the width of the other tower is."""
     one = make("a", "base-a", pictures(1))

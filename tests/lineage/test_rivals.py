@@ -144,7 +144,7 @@ def test_averages_of_training_are_compared_beside_the_model(tmp_path: Path) -> N
     assert "ema.model.layers" in notes(found)
 
 
-@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize("hidden", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_layers_of_noise_hide_no_link(tmp_path: Path, hidden: bool) -> None:
     """Whether loaders find the noise or the model, both are compared."""
     own = tensors_of("a-cpt")

@@ -105,6 +105,7 @@ def test_a_share_in_a_sentence_is_said_in_its_language(
         (0.99959, "0.9995"),
         (0.999989, "0.9999"),
         (1.0, "0.9999"),
+        (math.nan, "nan"),
     ],
 )
 def test_what_is_nearly_equal_is_not_called_a_tune(likeness: float, told: str) -> None:

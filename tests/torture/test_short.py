@@ -15,7 +15,13 @@ def seen(pair: tuple[str, str]) -> str:
 
 
 @pytest.mark.parametrize(
-    "sources", [("hub", "web address"), ("s3",), ("gs",), ("az",)], ids=" ".join
+    "sources",
+    [
+        ("hub", "web address"),
+        ("s3",),
+        *(pytest.param((store,), marks=pytest.mark.slow) for store in ("gs", "az")),
+    ],
+    ids=" ".join,
 )
 def test_each_fault_gives_the_same_or_a_sentence(sources: tuple[str, ...]) -> None:
     everything = [case for case in faults.cases() if case.source in sources]

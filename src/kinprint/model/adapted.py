@@ -46,7 +46,7 @@ class AdaptedModel(Model):
         self.geometry, self.tensor_map = base.geometry, base.tensor_map
         self.quantised, self.refusal = base.quantised, base.refusal
         self.weights, self.places = base.weights, base.places
-        self.components = base.components
+        self.components, self.cut_short = base.components, base.cut_short
         self.updates: Mapping[str, Update] = found.updates
         self.own: Mapping[str, TensorSpec] = found.own
         checkpoint.notes.extend(found.warnings)

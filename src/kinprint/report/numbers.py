@@ -109,7 +109,7 @@ def likeness_in_words(likeness: float, equal: bool) -> str:
     """
     if equal:
         return "1.00"
-    if likeness < 0.995:
+    if not likeness >= 0.995:  # nor what is no number
         return fixed(min(likeness, 0.99), 2)
     decimals = 3 if likeness < 0.9995 else 4
     return fixed(min(math.floor(likeness * 10**decimals) / 10**decimals, 0.9999), decimals)
