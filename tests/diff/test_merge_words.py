@@ -208,7 +208,9 @@ def test_a_parent_that_is_called_the_base_is_summed_in_any_order_too(family: Fam
     assert dict(told_weights) == {0: 0.3, 1: 0.5, 2: 0.2}
 
 
-@pytest.mark.parametrize("precision", [Precision.FLOAT32, Precision.BFLOAT16])
+@pytest.mark.parametrize(
+    "precision", [pytest.param(Precision.FLOAT32, marks=pytest.mark.slow), Precision.BFLOAT16]
+)
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 1, 2, 0), (2, 3, 0, 1), (4, 2, 0, 3, 1)])
 def test_more_parents_have_their_weights_in_any_order(
     family: Family, order: tuple[int, ...], precision: Precision

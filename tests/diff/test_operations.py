@@ -399,7 +399,7 @@ def test_an_adapter_beside_what_was_trained_whole(tmp_path: Path) -> None:
     assert [one.kind for one in some.operations] == [Operation.ADAPTER, Operation.CONTINUED]
 
 
-@pytest.mark.parametrize("permute", [False, True])
+@pytest.mark.parametrize("permute", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_units_that_were_rescaled_are_not_trained(permute: bool, tmp_path: Path) -> None:
     parent = Zoo(DEMO)["base-a"]
     child = relabelling.shuffle_units(parent, np.random.default_rng(7), permute=permute, flip=False)
@@ -776,7 +776,7 @@ def _pruned(parent: Checkpoint, noise: float) -> dict[str, Array]:
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.02])
-@pytest.mark.parametrize("sample", [False, True])
+@pytest.mark.parametrize("sample", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_numbers_that_were_zero_before_are_told(sample: bool, noise: float, tmp_path: Path) -> None:
     zoo = Zoo(DEMO)
     parent, trained = zoo["base-a"], zoo["a-cpt"]

@@ -50,7 +50,7 @@ def brother(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return sibling(Zoo(DEMO)).write(tmp_path_factory.mktemp("relatives") / "brother")
 
 
-@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("given", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_siblings_and_either_order_are_not_called_parent_and_child(
     brother: Path, given: bool
 ) -> None:

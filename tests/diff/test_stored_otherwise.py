@@ -33,7 +33,9 @@ def _said(a: Path, b: Path) -> list[OperationPart]:
     return [one for one in found if one.kind is not Operation.FROZEN]
 
 
-@pytest.mark.parametrize("kind", [ml_dtypes.bfloat16, np.float16])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(ml_dtypes.bfloat16, marks=pytest.mark.slow), np.float16]
+)
 def test_numbers_that_were_rounded_and_stored_as_before_are_a_cast(
     kind: type, tmp_path: Path
 ) -> None:
@@ -56,7 +58,7 @@ def test_numbers_that_were_rounded_and_stored_as_before_are_a_cast(
     assert back.kind is Operation.ROUNDED_BEFORE and "more coarsely" in back.evidence
 
 
-@pytest.mark.parametrize("sample", [False, True])
+@pytest.mark.parametrize("sample", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_rounded_copy_is_told_in_both_orders(sample: bool, tmp_path: Path) -> None:
     coarse = Zoo(DEMO)["base-a"]
     fine = storage.unrounded(coarse, np.random.default_rng(4))

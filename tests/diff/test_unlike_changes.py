@@ -69,7 +69,9 @@ def _said(parts: dict[str, Edit], folder: Path) -> list[tuple[Operation, int]]:
         (_pruned, Operation.PRUNED_NUMBERS),
     ],
 )
-@pytest.mark.parametrize(("part", "count"), [("self_attn", 24), (".mlp.", 18)])
+@pytest.mark.parametrize(
+    ("part", "count"), [("self_attn", 24), pytest.param(".mlp.", 18, marks=pytest.mark.slow)]
+)
 def test_what_was_done_to_a_component_is_said_of_it_alone(
     part: str, count: int, edit: Edit, kind: Operation, tmp_path: Path
 ) -> None:
@@ -81,7 +83,7 @@ def test_what_was_done_to_a_component_is_said_of_it_alone(
 @pytest.mark.parametrize(
     ("edit", "kind"), [(_noisy, Operation.NOISE), (_adapted, Operation.ADAPTER)]
 )
-@pytest.mark.parametrize("layers", [(3,), (0, 1, 2)])
+@pytest.mark.parametrize("layers", [pytest.param((3,), marks=pytest.mark.slow), (0, 1, 2)])
 def test_what_was_done_to_layers_is_said_of_these(
     layers: tuple[int, ...], edit: Edit, kind: Operation, tmp_path: Path
 ) -> None:
