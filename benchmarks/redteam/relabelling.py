@@ -206,32 +206,47 @@ def arrange_rotated(model: Checkpoint, towards: Checkpoint) -> Checkpoint:
     return arrange(regained, towards, channels=False, mix=True)
 
 
-def turn_to_layer(model: Checkpoint, towards: Checkpoint, layer: int) -> Checkpoint:
-    """Turn a model's residual stream towards the gates of one layer of a stranger alone.
+def turn_to_layer(
+    model: Checkpoint, towards: Checkpoint, layer: int, parts: Sequence[str] = (GATE,)
+) -> Checkpoint:
+    """Turn a model's residual stream towards a feed-forward of a stranger alone, or some of it.
 
     The turn and the numbers of its units are found in turns. It is given the stranger's gains, the
     rest of it is renumbered, and the columns behind its norms are scaled.
     """
     folded = fold_gains(model)
-    name, norm = at(layer, GATE), at(layer, POST)
-    ours, theirs = (_unit_rows(one.tensors[name] * one.tensors[norm]) for one in (folded, towards))
+    ours, theirs = (_unit_tables(one, layer, parts) for one in (folded, towards))
     first, second = (_centred(one.tensors[EMBEDDING]) for one in (towards, model))
     turn = polar(first.T @ second)
-    order = np.arange(len(ours))
+    order, signs = np.arange(len(ours[0])), np.ones(len(ours[0]))
     for _ in range(25):
-        _, order = linear_sum_assignment(-(theirs @ (ours @ turn.T).T))
-        turn = polar(theirs.T @ ours[order])
-    wanted = {norm: towards.tensors[norm] for norm in [*(of for of, _ in gains(towards)), FINAL]}
+        scores = [x @ (y @ turn.T).T for x, y in zip(theirs, ours, strict=True)]
+        signed = sum(scores[1:], 0 * scores[0])
+        _, order = linear_sum_assignment(-(scores[0] + np.abs(signed)))
+        signs = np.where(signed[np.arange(len(order)), order] < 0, -1.0, 1.0)[:, None]
+        placed = [ours[0][order], *(one[order] * signs for one in ours[1:])]
+        turn = polar(sum(x.T @ y for x, y in zip(theirs, placed, strict=True)))
+    names = [*(name for name, _ in gains(towards)), FINAL]
+    wanted = {name: towards.tensors[name] for name in names}
     turned = scale_columns(write_gains(rotate(folded, turn), wanted), towards)
-    own = (turned.tensors[at(layer, part)] for part in FEED_FORWARD)
-    gate, up, down = own
+    gate, up, down = (turned.tensors[at(layer, part)] for part in FEED_FORWARD)
     return arrange(turned, towards, channels=False).changed(
         {
             at(layer, GATE): gate[order],
-            at(layer, UP): up[order],
-            at(layer, DOWN): np.ascontiguousarray(down[:, order]),
+            at(layer, UP): _float(up[order] * signs),
+            at(layer, DOWN): _float(down[:, order] * signs.T),
         }
     )
+
+
+def _unit_tables(model: Checkpoint, layer: int, parts: Sequence[str]) -> list[Array]:
+    """Rows of length one of some matrices of a feed-forward, as the residual stream meets them."""
+    gain = model.tensors[at(layer, POST)]
+    tables = (model.tensors[at(layer, part)] for part in parts)
+    return [
+        _unit_rows(one.T if part == DOWN else one * gain)
+        for part, one in zip(parts, tables, strict=True)
+    ]
 
 
 def mix_values(model: Checkpoint, towards: Checkpoint) -> Checkpoint:

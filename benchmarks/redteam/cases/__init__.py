@@ -35,13 +35,15 @@ SHORT = (
     # framed
     "framed", "framed-by-rotation", "framed-with-gains", "framed-by-gains", "framed-with-columns",
     "framed-with-rows", "framed-by-one-layer", "framed-with-large-heads",
+    "framed-with-a-narrow-feed-forward", "tuned-with-gains-moved",
     "tuned-beside-framed-attention", "embedding-copied-framed",
     # merged, pruned, grown
     "fine-tuned", "average-50", "average-5", "low-rank-update", "same-update", "depth-upscaled",
     "upcycled-shuffled", "heads-pruned", "depth-pruned-and-tuned",
     # started alike
     "twins-hardly-trained", "twins-with-unseen-tokens", "twins-on-the-same-data",
-    "first-weights-with-gains", "strangers-one-frozen-draw", "strangers-random-frozen-embedding",
+    "twins-hardly-trained-with-gains", "first-weights-with-gains", "strangers-one-frozen-draw",
+    "strangers-random-frozen-embedding",
     # towers
     "vision-tower-shared", "encoder-of-a-multimodal-model", "language-model-of-a-multimodal-model",
     "multimodal-strangers", "text-model-as-encoder", "projector-copied", "merger-copied",

@@ -19,6 +19,7 @@ from benchmarks.redteam.checkpoint import Array
 from benchmarks.redteam.layers import (
     ATTENTION,
     DOWN,
+    FEED_FORWARD,
     FINAL,
     GATE,
     IN,
@@ -413,6 +414,22 @@ def framed_by_one_layer(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """A stranger turned after the gates of one layer alone, given gains, its columns scaled."""
     root, stranger = zoo.root(seed), zoo.stranger(seed)
     return root, turn_to_layer(stranger, root, 3)
+
+
+@case("framed-with-a-narrow-feed-forward", _FRAMED_WITH_GAINS)
+def framed_with_a_narrow_feed_forward(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Random strangers with fewer units than channels, one turned after a whole layer alone."""
+    root, stranger = (synthetic(at, 128, 4, 48, 2000, zoo.root(0)) for at in (seed, seed + 1))
+    return root, turn_to_layer(stranger, root, 1, FEED_FORWARD)
+
+
+@case("tuned-with-gains-moved", true("partial derived", "derived", "derived", rest=Fact.OPEN))
+def tuned_with_gains_moved(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Continued training, a little of each gain moved into the columns behind it."""
+    tuned = zoo["a-cpt"]
+    norms = names_of(tuned, NORMS, range(6))
+    moved = {one: tuned.tensors[one] * np.exp(rng.normal(0, 0.05, tuned.width)) for one in norms}
+    return zoo["base-a"], write_gains(tuned, {**moved, FINAL: tuned.tensors[FINAL]})
 
 
 @case("framed-with-large-heads", _FRAMED)

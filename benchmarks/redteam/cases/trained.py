@@ -113,6 +113,27 @@ def twins_on_the_same_data(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     return _twins(zoo.root(seed), rng, 0.1, 0.05, common=0.3)
 
 
+@case(
+    "twins-hardly-trained-with-gains",
+    true(
+        "partial dependent",
+        "partial dependent",
+        "partial dependent",
+        {norms(): Fact.KIN, embedding(): Fact.OPEN},
+        rest=Fact.INITIAL,
+    ),
+)
+def twins_hardly_trained_with_gains(zoo: Zoo, seed: int, rng: Rng) -> Pair:
+    """Such twins, the gains of one written into the other, with a little noise."""
+    first, second = _twins(zoo.root(seed), rng, 0.2, 0.05)
+    names = [name for name, one in first.tensors.items() if one.ndim == 1]
+    gains = {
+        name: first.tensors[name] * np.exp(rng.normal(0, 0.01, first.width)).astype(np.float32)
+        for name in names
+    }
+    return first, second.changed(gains)
+
+
 _TWINS_WITHOUT_GAINS = true(
     UNTOLD,
     f"same-init dependent {UNTOLD}",
