@@ -187,6 +187,7 @@ class MergeDoubt(StrEnum):
     SAMPLED = "sampled"
     COPIED_PART = "copied-part"
     ONLY_ZEROS = "only-zeros"
+    FROM_SEVERAL = "from-several"
 
 
 class MergeStatus(StrEnum):

@@ -266,6 +266,37 @@ def test_one_trimmed_task_vector_of_weight_one_is_told(family: Family) -> None:
     assert found.recipe.settings.densities == (0.5,)
 
 
+@pytest.mark.parametrize("given", ["base and parent", "parents"])
+def test_numbers_that_are_those_of_several_models_are_said_to_be(
+    family: Family, given: str
+) -> None:
+    """A choice between models that no sum tells: it is no unknown training."""
+    draws = np.random.default_rng(6)
+    child = {
+        name: np.where(draws.random(one.shape) < 0.6, family.first[name], one)
+        for name, one in family.base.items()
+    }
+    written = family.write("from-several", child)
+    if given == "parents":
+        found, said = told(family, written, "base", "first")
+    else:
+        found = kinprint.unmerge(written, [family.folder / "first"], base=family.folder / "base")
+        said = " ".join(sentences(found.document, "en"))
+    assert found.doubt is MergeDoubt.FROM_SEVERAL and found.recipe is None
+    total = sum(one.size for one in child.values())
+    assert f"Of {total:,} numbers compared, {total:,} (100 %) are at the same place in one" in said
+    assert "trained afterwards" not in said
+
+
+def test_a_tune_of_one_model_is_not_said_to_be_of_several(family: Family) -> None:
+    light = {
+        name: np.where(np.random.default_rng(7).random(one.shape) < 0.3, one + 0.01, one)
+        for name, one in family.first.items()
+    }
+    found, _ = told(family, family.write("light-tune", light), "base", "first")
+    assert found.doubt is MergeDoubt.NO_RECIPE
+
+
 def test_a_share_of_squares_is_of_what_was_compared(family: Family) -> None:
     """A large tensor that no parent has is no part of the nearest mixture."""
     extra = {"model.layers.0.extra.weight": drawn(4, 1.0)["lm_head.weight"]}

@@ -88,7 +88,8 @@ class Unmerging(Struct, frozen=True):
     copied, rounded : the source that the child equals, and whether what equals a source does so
         only after rounding.
     weights, residual : of the mixture nearest to all tensors that every source has, together.
-    equal, compared : numbers that the recipe gives bit by bit or one source has, of how many.
+    equal, compared : numbers that the recipe gives bit by bit or one source has, or each of which
+        some source has, of how many.
     tensors, roles, layers : the same in detail.
     labels : what models say they are not, as replicas do.
     sampled : whether some rows of tensors were read.

@@ -63,7 +63,7 @@ class _Measured(Struct):
     """What the first pass found of a tensor.
 
     `equal` counts by source the numbers that are the child's after rounding to a format that merges
-    are written in, `exact` those that are as they are stored.
+    are written in, `exact` those that are as they are stored, `either` those of any source.
     """
 
     tensor: Tensor
@@ -71,6 +71,7 @@ class _Measured(Struct):
     products: Products
     equal: dict[int, int]
     exact: dict[int, int]
+    either: int
     child: Floats
     sources: tuple[Floats, ...]
 
@@ -168,7 +169,7 @@ def _measure(family: Family, tensor: Tensor) -> _Measured | TensorFinding:
     each = max(_LEAST, _SAMPLED // len(family.tensors))
     step = max(1, tensor.read // each)
     kept: list[list[Floats]] = [[] for _ in range(len(columns) + 1)]
-    precision = tensor.precision
+    precision, either = tensor.precision, 0
     try:
         for stored, others in stored_blocks(family.child, family.sources, tensor, columns):
             child, *sources = map(as_float32, (stored, *others))
@@ -176,16 +177,22 @@ def _measure(family: Family, tensor: Tensor) -> _Measured | TensorFinding:
                 reason = text.message("unmerge.reason.not-finite")
                 return replace(own, status=MergeStatus.NOT_FINITE, reason=reason)
             products.add(sources, child)
+            some_has = np.zeros(child.shape, bool)
             for at, source, other in zip(columns, sources, others, strict=True):
-                exact[at] += int((other == stored).sum())
+                as_stored = other == stored
+                exact[at] += int(as_stored.sum())
+                some_has |= as_stored
                 if precision is not None:
-                    equal[at] += int((rounded(source, precision) == child).sum())
+                    as_rounded = rounded(source, precision) == child
+                    equal[at] += int(as_rounded.sum())
+                    some_has |= as_rounded
+            either += int(some_has.sum())
             for some, one in zip(kept, (child, *sources), strict=True):
                 some.append(one[::step].copy())
     except KinprintError as error:
         return replace(own, status=MergeStatus.UNREADABLE, reason=error.message)
     whole = [np.concatenate(some) for some in kept]
-    return _Measured(tensor, columns, products, equal, exact, whole[0], tuple(whole[1:]))
+    return _Measured(tensor, columns, products, equal, exact, either, whole[0], tuple(whole[1:]))
 
 
 def _finding(found: _Measured, free: Container[int | None]) -> TensorFinding:
@@ -233,7 +240,9 @@ def _decided(
     told = blank if free == {family.base} else _blank(family, measured, rest, free)
     told = replace(told, base=found.base, dependent=found.dependent)
     if found.recipe is None:
-        return replace(told, outcome=found.outcome, doubt=found.doubt)
+        told = replace(told, outcome=found.outcome, doubt=found.doubt)
+        undecided = found.outcome is MergeOutcome.UNDECIDED
+        return _from_several(usable, told) if undecided else told
     return _proved(family, usable, found, told)
 
 
@@ -306,6 +315,23 @@ def _with_equal(blank: Unmerging, measured: Sequence[_Measured], source: int) ->
             for one in blank.tensors
         ),
     )  # fmt: skip
+
+
+def _from_several(usable: Sequence[_Measured], told: Unmerging) -> Unmerging:
+    """With the doubt that each number is that of some source, where no one source has them all.
+
+    Which source it is may depend on anything: no sum and no rule of magnitudes tells it.
+    """
+    compared = sum(one.tensor.read for one in usable)
+    equal = sum(one.either for one in usable)
+    most = max(sum(_agreeing(one, at) for one in usable) for at in usable[0].columns)
+    if not most < BELIEVED * compared <= equal:
+        return told
+    own = {one.tensor.name: one.either for one in usable}
+    tensors = tuple(replace(one, equal=own.get(one.name)) for one in told.tensors)
+    return replace(
+        told, doubt=MergeDoubt.FROM_SEVERAL, equal=equal, compared=compared, tensors=tensors
+    )
 
 
 def _pooled(

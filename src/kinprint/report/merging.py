@@ -105,6 +105,10 @@ def sentences(document: UnmergeDocument, language: str) -> Iterator[str]:
 
 def _doubt(document: UnmergeDocument, doubt: MergeDoubt, language: str) -> str:
     """Why no recipe is given."""
+    if doubt is MergeDoubt.FROM_SEVERAL:
+        share = text.in_percent(document.equal / document.compared, 3)
+        counts = {"equal": document.equal, "compared": document.compared, "share": share}
+        return text.say("unmerge.doubt.from-several", language, **counts)
     if doubt is not MergeDoubt.COPIED_PART:
         return text.say(f"unmerge.doubt.{doubt}", language)
     source = next(one.source for one in document.tensors if one.source is not None)

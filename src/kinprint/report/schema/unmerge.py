@@ -87,8 +87,9 @@ class UnmergeDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag
     `methods` fit and cannot be told apart by the numbers, the recipe's first; `equal` of
     `compared` numbers are what the recipe gives, bit by bit. The child equals `copied`, after
     rounding if `rounded`; where only a part of it could be compared and equals a source, `doubt`
-    says so. Some sources may be `dependent` on others, so that several recipes give
-    the same; models `aside` were given and lack much of what the child and the sources have.
+    says so, and where `equal` counts numbers of which each is that of some source. Some sources may
+    be `dependent` on others, so that several recipes give the same; models `aside` were given and
+    lack much of what the child and the sources have.
     """
 
     child: DiffModel
