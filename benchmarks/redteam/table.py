@@ -36,7 +36,7 @@ def as_csv(rows: Sequence[Row]) -> str:
     """Every row."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow((*_HEAD, "seconds"))
+    writer.writerow((*_HEAD, "most alike", "seconds"))
     for row in rows:
         writer.writerow(
             (
@@ -46,6 +46,7 @@ def as_csv(rows: Sequence[Row]) -> str:
                 _truth(row),
                 _said(row.claims),
                 "; ".join(row.falsehoods),
+                _most_alike(row.claims),
                 f"{row.seconds:.2f}",
             )
         )
@@ -78,6 +79,15 @@ def _truth(row: Row) -> str:
         f"{where} {fact}" for where, fact in truth.seen_from(row.reading.swapped).facts
     )
     return f"{relations} ({facts + '; ' if facts else ''}rest {truth.rest})"
+
+
+def _most_alike(claims: Claims | None) -> str:
+    """How alike the most alike part of each kind is, where something is linked."""
+    most: dict[str, float] = {}
+    for one in () if claims is None else claims.parts:
+        if one.likeness is not None:
+            most[one.component] = max(one.likeness, most.get(one.component, -1.0))
+    return "; ".join(f"{component} {likeness:.2f}" for component, likeness in most.items())
 
 
 def _said(claims: Claims | None) -> str:

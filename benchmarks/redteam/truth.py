@@ -136,7 +136,7 @@ class PartClaim(Struct, frozen=True):
 
     Without a layer it speaks of all layers together, without a tower of any. Layer -1 is outside
     the layers. `state` has the words of `PartState`; `learnt` is whether the part is said to be
-    taken over as trained, None where nothing is said about that.
+    taken over as trained, None where nothing is said about that; `likeness` is how alike it is.
     """
 
     component: str
@@ -144,6 +144,7 @@ class PartClaim(Struct, frozen=True):
     layer: int | None = None
     tower: str | None = None
     learnt: bool | None = None
+    likeness: float | None = None
 
     def __str__(self) -> str:
         place = "" if self.layer is None else f" {self.layer}"
@@ -220,6 +221,7 @@ def _stated(parts: Iterable[Mapping[str, Any]]) -> Iterator[PartClaim]:
             layer=OUTSIDE if part.get("layer") is None else int(part["layer"]),
             tower=str(part.get("tower") or ""),
             learnt=one.get("learnt"),
+            likeness=one.get("likeness"),
         )
 
 

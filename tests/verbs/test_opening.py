@@ -67,6 +67,7 @@ def test_what_is_planned_is_what_inspecting_costs(mirror: MirrorServer) -> None:
     plan = kinprint.plan_inspection(BASE, cache=False)
     found = kinprint.inspect(BASE, cache=False)
     assert (plan.local, plan.at_least, plan.files) == (False, True, 1)
+    assert plan.to_dict()["at_least"] is True
     assert plan.models == (BASE,) and plan.tensors is None
     assert plan.cost.bytes > 0 and found.cost.bytes <= plan.cost.bytes + plan.spent.bytes
     assert found.commit and found.name == BASE and len(found.tensors) > 50

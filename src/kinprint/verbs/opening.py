@@ -224,6 +224,8 @@ def _plan(
     from kinprint.report.results.plan import Plan
 
     ref = checkpoint.ref
+    # Only an index of safetensors says beforehand how long headers are.
+    told = checkpoint.format == SAFETENSORS and checkpoint.index is not None
     document = ReadingPlanDocument(
         model=ref.given,
         commit=ref.commit or None,
@@ -231,18 +233,10 @@ def _plan(
         tensors=tensors,
         bytes=cost.bytes,
         requests=cost.requests,
+        at_least=tensors is None and not told and ref.kind != "local",
         spent=StageCost.of(spent),
     )
-    # Only an index of safetensors says beforehand how long headers are.
-    told = checkpoint.format == SAFETENSORS and checkpoint.index is not None
-    open_ended = tensors is None and not told and ref.kind != "local"
-    return Plan(
-        document,
-        language,
-        local=ref.kind == "local",
-        at_least=open_ended,
-        files=len(checkpoint.shards),
-    )
+    return Plan(document, language, local=ref.kind == "local", files=len(checkpoint.shards))
 
 
 def _matching(checkpoint: Checkpoint, patterns: Sequence[str]) -> list[str]:

@@ -34,11 +34,10 @@ class Plan(Result[PlanOf]):
         language: str = "en",
         *,
         local: bool = False,
-        at_least: bool = False,
         files: int | None = None,
     ) -> None:
         super().__init__(document, language)
-        self._local, self._at_least, self._files = local, at_least, files
+        self._local, self._files = local, files
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -65,7 +64,7 @@ class Plan(Result[PlanOf]):
     @property
     def at_least(self) -> bool:
         """Whether it may cost more, because nothing says beforehand how long headers are."""
-        return self._at_least
+        return isinstance(self._document, ReadingPlanDocument) and self._document.at_least
 
     @property
     def files(self) -> int | None:

@@ -59,6 +59,7 @@ class ReadingPlanDocument(
     tensors: Count | None
     bytes: Count
     requests: Count
+    at_least: bool = False
     spent: StageCost
 
 
