@@ -4,7 +4,9 @@ Trains families of small models (needs PyTorch; minutes on an accelerator, `--pl
 on a laptop), measures the invariants of pairs whose relation is known, and writes one row a pair
 and way of reading to `pairs-*.csv`. `invariants.json` is made of such tables by
 `python -m benchmarks.calibration.shipping`. Plans whose name starts with `aside` are never used to
-set a limit. Seeds are fixed; the text is what the machine has.
+set a limit. Seeds are fixed; the text is what the machine has. `--verdicts` has `kinprint compare`
+judge the pairs instead, `--seeds` makes families that no limit was set by: then `verdicts-*.csv`
+say what people would be told, and a table counts it.
 """
 
 from __future__ import annotations
@@ -43,8 +45,11 @@ def main() -> None:
         "--processor", type=int, default=128,
         help="width up to which pairs are judged on the processor, while others are trained",
     )  # fmt: skip
+    parser.add_argument("--seeds", type=int, default=0, help="added to those of the plans")
+    parser.add_argument("--verdicts", action="store_true", help="compare the pairs with kinprint")
     asked = parser.parse_args()
     import torch
+    from msgspec.structs import replace
 
     from benchmarks.calibration.families import PLANS, TOKENS, grown
     from benchmarks.calibration.texts import read_texts
@@ -66,6 +71,7 @@ def main() -> None:
         with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
             for name in asked.plans.split(","):
                 plan, at = PLANS[name], time.monotonic()
+                plan = replace(plan, first=plan.first + asked.seeds)
                 if at - begun > asked.until:
                     print(f"{name}: left out", flush=True)
                     continue
@@ -80,15 +86,17 @@ def main() -> None:
                     _export(collection, tokenizer, asked.folder / f"{name}.tar", sizes[name])
                 with (asked.folder / f"tree-{name}.json").open("w", encoding="utf-8") as file:
                     json.dump(collection.tree, file)
-                if plan.shape.width <= asked.processor:
+                if asked.verdicts:
+                    waiting.append((name, _compared(collection, tokenizer, shelf, pool, name)))
+                elif plan.shape.width <= asked.processor:
                     waiting.append((name, _shelved(collection, shelf, pool, name)))
                 else:
                     _on_accelerator(collection, asked.folder / f"pairs-{name}.csv", device)
                     print(f"{name}: judged at {time.monotonic() - begun:.0f} s", flush=True)
                 for each in [each for each in waiting if all(one.done() for one in each[1])]:
-                    _collect(asked.folder, *waiting.pop(waiting.index(each)))
+                    _collect(asked.folder, *waiting.pop(waiting.index(each)), asked.verdicts)
             for each in waiting:
-                _collect(asked.folder, *each)
+                _collect(asked.folder, *each, asked.verdicts)
             print(f"all judged at {time.monotonic() - begun:.0f} s", flush=True)
     finally:
         shutil.rmtree(shelf)
@@ -113,8 +121,29 @@ def _shelved(collection: Any, shelf: Path, pool: ProcessPoolExecutor, name: str)
     ]  # fmt: skip
 
 
-def _collect(folder: Path, name: str, futures: list[Future[Any]]) -> None:
-    _write(folder / f"pairs-{name}.csv", [row for one in futures for row in one.result()])
+def _compared(
+    collection: Any, tokenizer: Any, shelf: Path, pool: ProcessPoolExecutor, name: str
+) -> list[Any]:
+    """Write models as they are published, and have the pairs compared in other processes."""
+    from benchmarks.calibration.export import write_models
+    from benchmarks.calibration.verdicts import verdict
+
+    places = write_models(collection, tokenizer, shelf / name)
+    return [
+        pool.submit(verdict, name, known, places[known.first], places[known.second])
+        for known in collection.pairs
+    ]
+
+
+def _collect(folder: Path, name: str, futures: list[Future[Any]], verdicts: bool) -> None:
+    from benchmarks.calibration.verdicts import tally
+
+    found = [one.result() for one in futures]
+    if verdicts:
+        _write(folder / f"verdicts-{name}.csv", found)
+        print(f"{name}:\n{tally(found)}", flush=True)
+        return
+    _write(folder / f"pairs-{name}.csv", [row for rows in found for row in rows])
     print(f"{name}: judged on the processor", flush=True)
 
 

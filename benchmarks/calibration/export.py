@@ -1,4 +1,4 @@
-"""Models of a collection as folders in the layout of the Hugging Face hub, in one archive."""
+"""Models of a collection as folders in the layout of the Hugging Face hub, or in one archive."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save
+from safetensors.torch import save, save_file
 
 from benchmarks.calibration.families import Collection
 
@@ -45,6 +45,18 @@ def export(
         _put(archive, "tree.json", json.dumps(tree, indent=1).encode())
 
 
+def write_models(collection: Collection, tokenizer: Any, folder: Path) -> dict[str, Path]:
+    """Write every model into a folder of its own; the folders by the models' names."""
+    written = {}
+    for number, (name, model) in enumerate(collection.models.items()):
+        place = written[name] = folder / str(number)
+        place.mkdir(parents=True)
+        save_file(_tensors(model), place / "model.safetensors", {"format": "pt"})
+        (place / "config.json").write_text(json.dumps(_config(collection, model)))
+        (place / "tokenizer.json").write_text(tokenizer.to_str())
+    return written
+
+
 def _tensors(model: Mapping[str, Any]) -> dict[str, Any]:
     found = {}
     for part, value in model.items():
@@ -65,7 +77,8 @@ def _config(collection: Collection, model: Mapping[str, Any]) -> dict[str, Any]:
         "num_attention_heads": shape.heads, "num_key_value_heads": shape.groups,
         "head_dim": shape.size, "intermediate_size": model["up"].shape[1],
         "vocab_size": shape.tokens, "tie_word_embeddings": False, "rope_theta": 10000.0,
-        "rms_norm_eps": 1e-6, "hidden_act": "silu", "max_position_embeddings": 2048,
+        "rms_norm_eps": 1e-6, "hidden_act": "silu" if shape.gated else "gelu",
+        "max_position_embeddings": 2048,
         "torch_dtype": "bfloat16",
     }  # fmt: skip
 

@@ -140,6 +140,23 @@ def test_gains_of_a_strangers_attention_do_not_hide_feed_forwards_that_were_take
     assert {one.part.component for one in known if one.learnt} == {Component.FEED_FORWARD}
 
 
+def test_gains_that_agree_in_some_layers_of_twins_say_nothing() -> None:
+    """Ungated models of width 256, one initialisation, texts in another order, hardly trained.
+
+    Likeness of all tensors, and gains, of their attention and feed-forwards, layer by layer.
+    """
+    attention = ((0.377, 0.497), (0.364, 0.456), (0.397, 0.578), (0.406, 0.465))
+    feed_forwards = ((0.692, 0.662), (0.445, 0.65), (0.391, 0.644), (0.393, 0.757))
+    kinds = {Component.ATTENTION: attention, Component.FEED_FORWARD: feed_forwards}
+    twins = [
+        PartFinding(part, part, PartState.SHARED, likeness, gains=gains, weights=1)
+        for component, layers in kinds.items()
+        for layer, (likeness, gains) in enumerate(layers)
+        for part in [Part(component, layer)]
+    ]
+    assert told([*twins, *found(Component.NORMS, 0.56)], moved=0.032) == {None}
+
+
 @pytest.mark.parametrize(("width", "units", "layers"), [(64, 24, 1), (64, 160, 1), (64, 160, 4)])
 def test_no_turn_makes_strangers_more_alike_than_is_allowed_for(
     width: int, units: int, layers: int

@@ -146,9 +146,11 @@ def judged(findings: Sequence[PartFinding], known: Circumstances) -> list[PartFi
         vouched = one.part.layer in alike_layers
         return (one.likeness or 0.0) > (SAME_INIT_MATRICES if vouched else known.mixed)
 
-    # A stranger's attention beside them says nothing of feed-forwards that were taken over.
+    # A stranger's attention beside them says nothing of feed-forwards that were taken over; but of
+    # parts less alike than copies no few may tell, since twins' gains reach any limit in some.
     unequal = [one for one in matrices if not one.learnt]
-    telling = [one for one in unequal if one.gains is not None and not_arranged(one)] or unequal
+    copies = [one for one in unequal if (one.likeness or 0.0) >= limits.matrices]
+    telling = [one for one in copies if one.gains is not None and not_arranged(one)] or unequal
     gains = _mean([one.gains for one in telling])
     columns = _mean([known.columns(one) for one in telling])
     carried = _mean([known.carried_gains(one) for one in matrices]) if gains is None else None
