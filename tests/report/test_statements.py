@@ -155,7 +155,7 @@ def test_bytes_are_those_of_the_parts_that_more_reading_decides() -> None:
         (Level.STANDARD, True, "Not read within this budget: "),
     ):
         coverage = spoken(verdict, TITLES, Reading(level, limited=limited)).coverage["en"]
-        needed = "embedding (reading about 147 kB would decide)"
+        needed = "embedding (a comparison would take about 147 kB)"
         assert f"{words}{needed}; state-space or convolution blocks." in coverage
 
 
@@ -171,7 +171,7 @@ def test_what_all_parts_of_a_tower_need_is_counted_once() -> None:
     assert needed_bytes(unread[:0]) is None
     verdict = Verdict(Relation.PARTIAL, -99.0, 1e-6, tuple(unread), Amount(read=0.1))
     coverage = spoken(verdict, TITLES, Reading(Level.STANDARD, limited=True)).coverage["en"]
-    assert "(reading about 1.5 MB would decide)" in coverage
+    assert "(a comparison would take about 1.5 MB)" in coverage
 
 
 def test_a_link_without_a_linked_part_is_one_of_many_together() -> None:
