@@ -42,7 +42,7 @@ def test_a_headline_names_only_what_was_taken_over() -> None:
         finding(Component.FEED_FORWARD, 0, PartState.SHARED, learnt=None, share=0.33),
     )
     assert "embedding" in headline and "feed-forward" not in headline
-    assert "is open: feed-forward (at least 33 % of it)" in what
+    assert "is open: feed-forward (at least 33 %)" in what
 
 
 def test_rounding_is_in_the_headline_of_equal_weights_alone() -> None:
@@ -116,7 +116,7 @@ def test_parts_of_which_a_share_is_linked_are_not_everything() -> None:
     half = finding(Component.HEAD, None, PartState.SHARED, learnt=True, share=0.5)
     assert "everything" in said(Relation.DERIVED, whole, whole)[1]
     what = said(Relation.DERIVED, whole, half)[1]
-    assert "everything" not in what and "output head (at least 50 % of it)" in what
+    assert "everything" not in what and "output head (at least 50 %)" in what
 
 
 def test_an_embedding_that_is_the_head_answers_to_a_head_as_one() -> None:
