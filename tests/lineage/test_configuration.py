@@ -88,3 +88,4 @@ def test_a_configuration_that_is_missing_is_told(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"broken": ')
     (note,) = kinprint.compare(zoo / "a-cpt", tmp_path).to_dict()["notes"]
     assert "'config.json' cannot be read as a configuration" in note
+    assert "Get a fresh copy; without it less is told" in note

@@ -28,6 +28,7 @@ from kinprint.records import (
     Tier,
     VerdictReason,
 )
+from kinprint.report.statements import Reading, spoken
 
 CHARGE = Charge.for_menu(menu("standard"))
 GROUPS = {one.name: one.test.group for one in menu("standard")}
@@ -87,6 +88,19 @@ def test_invariants_speak_only_where_exact_tests_are_silent() -> None:
     assert decide([*silent, agreeing(False)], CHARGE).relation == "no-evidence"
     linked = decide([gains(1.0), units(1.0), agreeing(True)], CHARGE)
     assert linked.relation != "laundered" and linked.log10_p < -6
+
+
+def test_silence_of_tests_that_could_not_speak_is_no_disguise() -> None:
+    """A plain copy of a model that no exact test compares is not called a disguised one."""
+    guarded = Evidence("E1.blocks", Tier.EXACT, Group.RESIDUAL, Status.GUARDED)
+    found = decide([guarded, agreeing(True)], CHARGE)
+    assert found.relation == "laundered"
+    assert found.reasons == ("nothing-testable", "invariants-agree")
+    said = spoken(found, ("a", "b"), Reading())
+    told = f"{said.summary['en']} {said.kind['en']}"
+    assert "disguised or not" in told and "drawn anew" not in told
+    sure = spoken(decide([*SILENT, agreeing(True)], CHARGE), ("a", "b"), Reading())
+    assert "a disguised copy" in sure.summary["en"] and "drawn anew" in sure.kind["en"]
 
 
 def test_a_rank_among_strangers_never_accuses() -> None:

@@ -67,7 +67,7 @@ def test_real_architectures_contradict_nothing(entry: str) -> None:
         ("mlp__up_proj", (48, 61), "an axis of 64"),
         ("mlp__up_proj", (48 * 64,), "a matrix"),
         ("mlp__up_proj", (), "a matrix"),
-        ("mlp__up_proj", (0, 64), "a matrix"),
+        ("mlp__up_proj", (0, 64), "numbers"),
         ("input_layernorm", (61,), "64 numbers"),
         ("self_attn__q_proj", (61, 64), "rows in heads of 16"),
         ("self_attn__k_proj", (48, 64), "groups of keys that 4 heads can share"),
@@ -125,3 +125,16 @@ def test_one_sentence_tells_of_many_alike() -> None:
         "shape [45, 64] of model.layers.1.mlp.gate_proj.weight contradicts the other tensors, which"
         " ask for 48 rows: it is left out, and 2 more like it"
     ]
+
+
+@pytest.mark.parametrize("config", [LLAMA, {}])
+def test_one_sentence_tells_of_all_empty_tensors(config: dict[str, Any]) -> None:
+    """Weights of a run in parts that nobody gathered: of all or of some there are names alone."""
+    empty = {name: (0, *shape[1:]) for name, shape in small().items()}
+    for shapes in (empty, {**small(), **dict(list(empty.items())[5:9])}):
+        places = placed(shapes, config)
+        (note,) = contradiction_notes(places.values(), True)
+        count = sum(0 in shape for shape in shapes.values())
+        assert f"hold no numbers are left out ({count} in all, " in note.words()["en"]
+        left_out = [place.shape for place in places.values() if place.contradiction]
+        assert all(shape is not None and 0 in shape for shape in left_out)

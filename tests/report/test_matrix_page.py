@@ -80,8 +80,9 @@ def test_a_link_without_an_exact_p_value_borrows_none() -> None:
     document = msgspec.structs.replace(document, pairs=[hidden])
     page = matrix_page(document)
     said = line(page, "en-1-2")
-    assert "disguised" in said and "p " not in said.partition("disguised")[2]
-    assert "1 is very likely a disguised copy." in page and "for which there is no such" in page
+    assert "shown by no exact test" in said and "p " not in said.partition("no exact test")[2]
+    assert "1 is very likely a copy that no exact test shows." in page
+    assert "for which there is no such" in page
     assert "0 of 1 pair share trained weights, in whole or in part." in page
 
 

@@ -42,7 +42,7 @@ def test_a_headline_names_only_what_was_taken_over() -> None:
         finding(Component.FEED_FORWARD, 0, PartState.SHARED, learnt=None, share=0.33),
     )
     assert "embedding" in headline and "feed-forward" not in headline
-    assert "is open: feed-forward (at least 33 % of it)" in what
+    assert "is open: feed-forward (at least 33 %)" in what
 
 
 def test_rounding_is_in_the_headline_of_equal_weights_alone() -> None:
@@ -116,7 +116,7 @@ def test_parts_of_which_a_share_is_linked_are_not_everything() -> None:
     half = finding(Component.HEAD, None, PartState.SHARED, learnt=True, share=0.5)
     assert "everything" in said(Relation.DERIVED, whole, whole)[1]
     what = said(Relation.DERIVED, whole, half)[1]
-    assert "everything" not in what and "output head (at least 50 % of it)" in what
+    assert "everything" not in what and "output head (at least 50 %)" in what
 
 
 def test_an_embedding_that_is_the_head_answers_to_a_head_as_one() -> None:
@@ -155,7 +155,7 @@ def test_bytes_are_those_of_the_parts_that_more_reading_decides() -> None:
         (Level.STANDARD, True, "Not read within this budget: "),
     ):
         coverage = spoken(verdict, TITLES, Reading(level, limited=limited)).coverage["en"]
-        needed = "embedding (reading about 147 kB would decide)"
+        needed = "embedding (a comparison would take about 147 kB)"
         assert f"{words}{needed}; state-space or convolution blocks." in coverage
 
 
@@ -171,7 +171,7 @@ def test_what_all_parts_of_a_tower_need_is_counted_once() -> None:
     assert needed_bytes(unread[:0]) is None
     verdict = Verdict(Relation.PARTIAL, -99.0, 1e-6, tuple(unread), Amount(read=0.1))
     coverage = spoken(verdict, TITLES, Reading(Level.STANDARD, limited=True)).coverage["en"]
-    assert "(reading about 1.5 MB would decide)" in coverage
+    assert "(a comparison would take about 1.5 MB)" in coverage
 
 
 def test_a_link_without_a_linked_part_is_one_of_many_together() -> None:

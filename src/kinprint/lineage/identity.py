@@ -30,6 +30,7 @@ from kinprint.records import (
 
 _BITS = 256
 _LONGEST = 256 * 1024 * 1024  # local files up to this length are hashed; others are compared
+_HEADERS_ALONE = 1024 * 1024  # a file up to this length may be a header without any number
 _PLACES, _GLANCE = 16, 4096  # of a file, and bytes at each, that are looked at before it is hashed
 
 _FILES = register(LineageTest("files", Tier.EXACT, Group.NONE))
@@ -51,10 +52,13 @@ def same_files(a: Checkpoint, b: Checkpoint) -> bool:
 
     Sources tell the sha256 of large files; short local files are hashed here. Adapters are
     only equal if what they stand on is, so they are not judged by their own files; nor is a model
-    that lacks some of its files.
+    that lacks some of its files, or one whose files hold no numbers: such shells of one
+    architecture are equal whoever wrote them.
     """
     lacking = a.lacks_files or b.lacks_files
-    return not lacking and _equal_files(a, b) and not any(map(_names_base_elsewhere, (a, b)))
+    if lacking or not _equal_files(a, b) or any(map(_names_base_elsewhere, (a, b))):
+        return False
+    return _holds_numbers(a)
 
 
 def _equal_files(a: Checkpoint, b: Checkpoint) -> bool:
@@ -104,6 +108,14 @@ def equal_as_read(a: Sample, b: Sample) -> bool:
 def _weight_files(model: Checkpoint) -> list[FileEntry]:
     files = [model.files[shard] for shard in model.shards]
     return files + [file for component in model.components for file in _weight_files(component)]
+
+
+def _holds_numbers(model: Checkpoint) -> bool:
+    """Whether there is any number in its weight files; headers of short ones are read to tell."""
+    if any(file.size > _HEADERS_ALONE for file in _weight_files(model)):
+        return True
+    models = (model, *model.components)
+    return any(spec.count for one in models for spec in one.tensors().values())
 
 
 def _names_base_elsewhere(model: Checkpoint) -> bool:

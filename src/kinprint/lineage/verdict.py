@@ -86,6 +86,8 @@ def _without_link(
     able = [one for one in exact if charge.could_reject(one)]
     combined, amount = charge.combined(exact), amount_of(sharing.parts, sharing.hidden)
     if _invariants_speak(evidence):
+        # Where no exact test could have spoken, their silence is no sign of a disguise.
+        unable = () if able else (VerdictReason.NOTHING_TESTABLE,)
         return Verdict(
             Relation.LAUNDERED,
             combined,
@@ -93,7 +95,7 @@ def _without_link(
             sharing.parts,
             amount,
             detectable_effects(able, charge),
-            (VerdictReason.INVARIANTS_AGREE,),
+            (*unable, VerdictReason.INVARIANTS_AGREE),
         )
     if not able:
         needed = {

@@ -26,6 +26,7 @@ _UNITS = ("gate", "up", "down")
 _UPS = {f"{prefix}up": prefix for prefix in FEED_FORWARDS}
 _READERS = ("q", "k", "gate", "up")
 _GATE = "note.wanted.gate"
+_FILLED = "note.wanted.filled"
 _FEED_FORWARDS = frozenset(prefix + role for prefix in FEED_FORWARDS for role in _UNITS)
 _MATRICES = _FEED_FORWARDS | {"embed", "router", *_ATTENTION}
 
@@ -58,19 +59,28 @@ def _inputs(places: Places, tower: str) -> Iterator[int]:
     """Lengths of what matrices that read the residual stream take in."""
     for address, place in places.items():
         shape = place.shape
-        if address.tower == tower and address.role in _READERS and shape and len(shape) == 2:
+        if address.tower != tower or address.role not in _READERS or not shape:
+            continue
+        if len(shape) == 2 and all(shape):
             yield shape[1]
 
 
 def contradiction_notes(places: Iterable[Place], complete: bool) -> Iterator[Message]:
     """A sentence for every kind of contradiction: the first tensor, and how many are like it.
 
-    Unless tensors are `complete`, a gate may lie in a file that is not known.
+    Unless tensors are `complete`, a gate may lie in a file that is not known. Empty tensors have
+    one sentence together.
     """
     kinds: dict[tuple[str, Message], list[Place]] = {}
+    empty: list[Place] = []
     for place in places:
-        if place.contradiction is not None:
-            kinds.setdefault((place.address.role, place.contradiction), []).append(place)
+        wanted = place.contradiction
+        if wanted is not None and wanted.key == _FILLED:
+            empty.append(place)
+        elif wanted is not None:
+            kinds.setdefault((place.address.role, wanted), []).append(place)
+    if empty:
+        yield message("note.empty", count=len(empty), tensor=empty[0].weight.name)
     for (_, wanted), alike in kinds.items():
         if wanted.key == _GATE and not complete:
             continue
@@ -84,8 +94,9 @@ def contradiction_notes(places: Iterable[Place], complete: bool) -> Iterator[Mes
 
 def _norm_lengths(places: Places, tower: str) -> Iterator[int]:
     for address, place in places.items():
-        if address.tower == tower and _of_stream(address.role) and place.shape:
-            yield prod(place.shape)
+        shape = place.shape
+        if address.tower == tower and _of_stream(address.role) and shape and all(shape):
+            yield prod(shape)
 
 
 def _of_stream(role: str) -> bool:
@@ -96,7 +107,9 @@ def _of_stream(role: str) -> bool:
 def _contradictions(places: Places, geometry: Geometry) -> Iterator[tuple[Address, Message]]:
     shapes = _shapes(places)
     for address, shape in shapes.items():
-        if address.role in _MATRICES and (len(shape) != 2 or not all(shape)):
+        if not all(shape):
+            yield address, message(_FILLED)
+        elif address.role in _MATRICES and len(shape) != 2:
             yield address, message("note.wanted.matrix")
     matrices = {
         at: (shape[0], shape[1])

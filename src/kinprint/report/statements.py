@@ -133,6 +133,8 @@ def headline(verdict: Verdict, titles: Sequence[str]) -> Words:
     taken = [one for one in linked if one.state is not PartState.SHARED or one.learnt]
     if verdict.relation is Relation.PARTIAL and not taken:
         key += "-unknown"
+    if _open_to_disguise(verdict):
+        key += "-open"
     if verdict.relation is Relation.SAME_WEIGHTS:
         if _rounded(linked):
             coarser = any(one.bits != SINGLE for one in linked if one.state is PartState.ROUNDED)
@@ -228,7 +230,8 @@ def _kind(verdict: Verdict, titles: Sequence[str], reading: Reading) -> Iterator
     if verdict.relation is Relation.DERIVED and _sampled(verdict):
         yield text.words("verdict.kind.derived-sampled", seed=reading.seed)
     else:
-        yield text.words(f"verdict.kind.{verdict.relation}", a=a, b=b)
+        key = f"verdict.kind.{verdict.relation}"
+        yield text.words(f"{key}-open" if _open_to_disguise(verdict) else key, a=a, b=b)
     for reason in verdict.reasons:
         if text.knows(f"verdict.reason.{reason}"):
             yield text.words(f"verdict.reason.{reason}")
@@ -237,6 +240,12 @@ def _kind(verdict: Verdict, titles: Sequence[str], reading: Reading) -> Iterator
         yield text.words("verdict.kind.missing", reasons=needed)
     if verdict.relation in _RULED:
         yield text.words("verdict.kind.basis")
+
+
+def _open_to_disguise(verdict: Verdict) -> bool:
+    """Whether a copy that no exact test shows may be a plain one: none could have shown it."""
+    laundered = verdict.relation is Relation.LAUNDERED
+    return laundered and VerdictReason.NOTHING_TESTABLE in verdict.reasons
 
 
 def _amount(verdict: Verdict, reading: Reading) -> Iterator[Words]:
