@@ -47,7 +47,8 @@ def unrounded(model: Checkpoint, rng: Rng) -> Checkpoint:
     """A master in single precision whose bf16 rounding a model is: digits below its grid."""
     new: dict[str, Array] = {}
     for name, values in model.tensors.items():
-        near = values * (1 + rng.uniform(-0.0018, 0.0018, values.shape))
+        steps = np.ldexp(1.0, np.frexp(values)[1] - 8)
+        near = values + steps * rng.uniform(-0.5, 0.5, values.shape)
         kept = near.astype(ml_dtypes.bfloat16).astype(np.float32) == values
         new[name] = np.where(kept, near, values).astype(np.float32)
     return replace(model.changed(new), dtype=np.float32)

@@ -266,7 +266,9 @@ def falsehoods(claims: Claims, truth: Truth, reading: Reading) -> list[str]:
     false: list[str] = []
     truth = truth.seen_from(reading.swapped)
     allowed = truth.relations(reading.reach)
-    if claims.relation not in allowed:
+    nothing_read = all(one.state == "not-read" for one in claims.parts)
+    too_little = reading.budget is not None and claims.relation == "untestable" and nothing_read
+    if claims.relation not in allowed and not too_little:
         false.append(f"said {claims.relation}")
     if claims.linked and not truth.linked:
         false.append("a link between strangers")

@@ -123,6 +123,21 @@ def test_a_change_below_the_step_of_a_grid_is_seen_between_its_levels(
     assert not equality(fine, quantised(moved(fine, share), bits, block)).same
 
 
+def test_two_grids_of_one_master_are_its_rounding() -> None:
+    """The finer one was moved by half a step of its own, past the half way to another level."""
+    fine = np.abs(np.random.default_rng(8).normal(0, 0.02, (64, 512))).astype(np.float32)
+
+    def from_least(rows: Floats) -> Floats:
+        blocks = rows.reshape(-1, 32)
+        least = blocks.min(axis=1, keepdims=True)
+        step = (blocks.max(axis=1, keepdims=True) - least) / 15
+        levels = np.rint((blocks - least) / step)
+        return np.asarray((least + step * levels).reshape(rows.shape), np.float32)
+
+    assert equality(quantised(fine, 8, 32), from_least(fine)).bits == 4
+    assert not equality(quantised(fine, 8, 32), from_least(moved(fine, 0.05))).same
+
+
 def test_blocks_of_two_levels_are_no_rounding_and_no_warning() -> None:
     signs = np.where(WEIGHTS > 0, np.float32(0.016), np.float32(-0.016))
     with np.errstate(all="raise"):

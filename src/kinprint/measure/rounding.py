@@ -390,7 +390,9 @@ def _on_block_grid(fine: Floats, coarse: Floats, size: int) -> int | None:
     if not good.any() or np.quantile(error, _NEARLY) > _FAR:
         return None
     inner = (y[good] > ordered[good, :1]) & (y[good] < ordered[good, -1:])
-    if np.count_nonzero(error[inner] > _PAST_HALF) > _STRAY * np.count_nonzero(inner):
+    # Numbers of eight bits were moved by half a step of their own, from where both began.
+    half = _PAST_HALF + 0.5 * _own_steps(x[good]) / steps[good]
+    if np.count_nonzero((error > half[:, None])[inner]) > _STRAY * np.count_nonzero(inner):
         return None
     spread = (ordered[good, -1] - ordered[good, 0]) / steps[good]
     bits = math.ceil(math.log2(round(float(np.median(spread))) + 1))
@@ -444,6 +446,13 @@ def byte_steps(rows: Floats) -> NDArray[np.float64]:
                 scales = largest[kept].astype(np.float64) / levels
                 return np.asarray(np.gcd.reduce(whole, axis=1) * scales)
     return np.zeros(0)
+
+
+def _own_steps(blocks: Floats) -> NDArray[np.float64]:
+    """The step of each block that is whole multiples of 1/127 of its largest number; else zero."""
+    largest = np.abs(blocks).max(axis=1).astype(np.float64) / _BYTE_LEVELS[0]
+    whole = blocks / np.where(largest > 0, largest, 1.0)[:, None]
+    return np.where(_on_steps(whole), largest, 0.0)
 
 
 def _multiples(blocks: Floats) -> NDArray[np.float64]:
