@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 import kinprint
-from benchmarks.redteam import storage, surgery
+from benchmarks.redteam import storage
 from benchmarks.redteam.checkpoint import Checkpoint
-from benchmarks.redteam.zoo import DEMO, Zoo
 from kinprint import MergeOutcome, Operation
+from tests.fewer_layers import fewer_layers
 
 _UP = "model.layers.1.mlp.up_proj.weight"
 
 
 @pytest.fixture(scope="module")
 def whole() -> Checkpoint:
-    return storage.cast(surgery.with_layers(Zoo(DEMO)["base-a"], range(3)), np.float32)
+    return storage.cast(fewer_layers("base-a"), np.float32)
 
 
 @pytest.mark.parametrize("sample", [False, True])
