@@ -188,11 +188,11 @@ def test_a_plan_says_what_goes_over_the_network_and_what_a_budget_counts(
     here: Run, demo: Path
 ) -> None:
     """Of files in place nothing does, and a budget counts them all the same."""
-    local = [str(demo / name) for name in CHILD]
-    here, there = (here("compare", *names, "--dry-run").stdout for names in (local, CHILD))
-    assert here.startswith("stage 1: nothing over the network\n")
-    assert there.startswith("stage 1: 6.8 MB over the network, ")
-    counted = [one.split("knowing")[0].split("\n", 1)[1] for one in (here, there)]
+    folders = [str(demo / name) for name in CHILD]
+    local, remote = (here("compare", *names, "--dry-run").stdout for names in (folders, CHILD))
+    assert local.startswith("stage 1: nothing over the network\n")
+    assert remote.startswith("stage 1: 6.8 MB over the network, ")
+    counted = [one.split("knowing")[0].split("\n", 1)[1] for one in (local, remote)]
     assert counted[0] == counted[1] and "a budget counts at most 7." in counted[0]
 
 

@@ -26,8 +26,8 @@ _NORMAL = (  # the levels of NF4
 )  # fmt: skip
 _SIBLINGS = (  # of what others are made like, or stored like
     *(f"GGUF {kind}" for kind in ("Q4_1", "Q5_0", "Q5_1", "F16", "BF16", "MXFP4")),
-    *(f"adapter of rank {rank}" for rank in (1, 2, 4, 16, 64)),
-    "cast to float32", "fp8, a scale for a block", "noise of a tenth",
+    *(f"adapter of rank {rank}" for rank in (1, 2, 4, 16, 32, 64)),
+    "cast to float32", "fp8, a scale for a block", "noise of a tenth", "AWQ",
 )  # fmt: skip
 _BELOW = ("cast to float16", "layers repeated", "heads removed", "permuted")  # with more to say
 
@@ -664,7 +664,7 @@ def test_channels_are_renamed_only_where_the_embedding_is(
     assert [one.what for one in found.map.axes] == ["channels"] * permuted
 
 
-@pytest.mark.parametrize("sample", [False, True])
+@pytest.mark.parametrize("sample", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_feed_forwards_of_a_stranger_are_not_pruned(sample: bool, tmp_path: Path) -> None:
     child = _with_units(fewer_layers("base-a"), 256, fewer_layers("base-b"))
     a = _saved(fewer_layers("base-a"), tmp_path / "a")
@@ -673,7 +673,7 @@ def test_feed_forwards_of_a_stranger_are_not_pruned(sample: bool, tmp_path: Path
     assert Operation.CHANGED in kinds and not kinds & {Operation.PRUNED_WIDTH, Operation.PERMUTED}
 
 
-@pytest.mark.parametrize("sample", [False, True])
+@pytest.mark.parametrize("sample", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_heads_that_were_drawn_anew_are_neither_pruned_nor_renumbered(
     sample: bool, tmp_path: Path
 ) -> None:
@@ -693,7 +693,7 @@ def test_heads_that_were_drawn_anew_are_neither_pruned_nor_renumbered(
     assert not found.map.axes
 
 
-@pytest.mark.parametrize("group", [0, 1])
+@pytest.mark.parametrize("group", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_heads_that_are_left_have_partners(group: int, tmp_path: Path) -> None:
     parent = fewer_layers("base-a")
     a = _saved(parent, tmp_path / "a")
@@ -702,7 +702,7 @@ def test_heads_that_are_left_have_partners(group: int, tmp_path: Path) -> None:
     assert found.totals.equal == found.totals.tensors
 
 
-@pytest.mark.parametrize("sample", [False, True])
+@pytest.mark.parametrize("sample", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("layers", [(0,), (0, 1, 2)])
 @pytest.mark.parametrize("size", [None, 24])
 def test_rows_that_are_no_whole_heads_are_not_called_heads(
@@ -763,7 +763,7 @@ def _pruned(parent: Checkpoint, noise: float) -> dict[str, Array]:
     return new
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.02])
+@pytest.mark.parametrize("noise", [pytest.param(0.0, marks=pytest.mark.slow), 0.02])
 @pytest.mark.parametrize("sample", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_numbers_that_were_zero_before_are_told(sample: bool, noise: float, tmp_path: Path) -> None:
     parent, trained = fewer_layers("base-a"), fewer_layers("a-cpt")
@@ -846,7 +846,7 @@ def _average(one: Checkpoint, other: Checkpoint, weight: float) -> Checkpoint:
     )
 
 
-@pytest.mark.parametrize("weight", [0.5, 0.7])
+@pytest.mark.parametrize("weight", [0.5, pytest.param(0.7, marks=pytest.mark.slow)])
 def test_an_average_with_a_stranger_is_no_training(weight: float, tmp_path: Path) -> None:
     a = _saved(fewer_layers("base-a"), tmp_path / "a")
     b = _saved(_average(fewer_layers("base-a"), fewer_layers("base-b"), weight), tmp_path / "b")
@@ -865,7 +865,7 @@ _FILLED: dict[str, Callable[[Array], Array]] = {
 
 
 @pytest.mark.parametrize("sample", [False, pytest.param(True, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", _FILLED)
+@pytest.mark.parametrize("kind", ["zero", pytest.param("constant", marks=pytest.mark.slow), "mean"])
 def test_a_padded_vocabulary_is_not_extended(kind: str, sample: bool, tmp_path: Path) -> None:
     parent = fewer_layers("base-a")
     name = "model.embed_tokens.weight"

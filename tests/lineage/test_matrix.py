@@ -125,7 +125,7 @@ def test_a_model_whose_numbers_make_no_sense_spoils_its_own_pairs(demo: Path, jo
     """In this process, and in others: what cannot be compared is told pair by pair."""
     read = list(samples_of(demo / "zoo", NAMES).values())
     broken = replace(read[0], norms={("norm_in", 0): "no numbers"})
-    samples = [*read, *read, broken]
+    samples = [*read, *read[:2], broken]
     pairs = list(combinations(range(len(samples)), 2))
     with shelf() as place:
         outcomes = run_pairs([place.put((sample,)) for sample in samples], pairs, QUICK, jobs)

@@ -454,7 +454,13 @@ def test_equal_numbers_that_are_too_few_are_called_equal_all_the_same(tmp_path: 
 _OF_ATTENTION = {"q_proj": 1 / 3, "k_proj": 1 / 6, "v_proj": 1 / 6, "o_proj": 1 / 3}
 
 
-@pytest.mark.parametrize("name", [*_OF_ATTENTION, "up_proj", "gate_proj", "down_proj"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in ("k_proj", "gate_proj") else ())
+        for name in (*_OF_ATTENTION, "up_proj", "gate_proj", "down_proj")
+    ],
+)
 def test_of_a_matrix_in_a_stranger_no_more_is_told(
     tmp_path: Path, parent: Tensors, stranger: Tensors, name: str
 ) -> None:
@@ -554,7 +560,7 @@ def test_a_trained_tensor_of_no_role_is_shared_as_trained(
     assert verdict(*models).relation is Relation.PARTIAL
 
 
-@pytest.mark.parametrize("units", [20, 60, 176])
+@pytest.mark.parametrize("units", [20, pytest.param(60, marks=pytest.mark.slow), 176])
 def test_no_more_is_said_to_be_linked_than_the_units_that_are(
     units: int, stranger: Tensors, tmp_path: Path
 ) -> None:

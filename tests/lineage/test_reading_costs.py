@@ -77,8 +77,8 @@ def test_whole_layers_are_read_where_they_fit_and_are_not_missed_elsewhere(
     tmp_path: Path, fetcher: Fetcher
 ) -> None:
     """All units of two layers, after some of them, and only of models of middle size."""
-    wide = {"width": 512, "units": 384}
-    config = LLAMA | {"hidden_size": 512, "intermediate_size": 384}
+    wide = {"width": 512, "units": 384, "layers": 6}
+    config = LLAMA | {"hidden_size": 512, "intermediate_size": 384, "num_hidden_layers": 6}
     names = [stored(tmp_path / str(at), llama(at, **wide), config) for at in (1, 2)]
     ample = sampled(names, fetcher)
     assert not any(ample.whole) and ample.bytes <= 24_000_000

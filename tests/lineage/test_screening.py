@@ -225,7 +225,7 @@ def test_a_matrix_says_the_same_as_all_tests(demo: Path) -> None:
 
 
 def test_processes_find_the_same(samples: dict[str, Sample]) -> None:
-    towers = [(sample,) for sample in (*samples.values(), *samples.values())]
+    towers = [(sample,) for sample in (*samples.values(), samples["base-a"])]
     pairs = list(combinations(range(len(towers)), 2))
     settings = Settings("quick")
     with shelf() as place:
@@ -242,7 +242,7 @@ def test_what_a_process_that_died_had_to_do_is_done_here(
     samples: dict[str, Sample], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where the system ends one for want of memory: one dies before its first model."""
-    towers = [(sample,) for sample in (*samples.values(), *samples.values())]
+    towers = [(sample,) for sample in (*samples.values(), samples["base-a"])]
     pairs = list(combinations(range(len(towers)), 2))
     monkeypatch.setattr(matrix, "_start_process", end_this_process)
     with shelf() as place:
