@@ -135,7 +135,12 @@ def test_attention_in_a_stranger_was_taken_over(
 
 
 @pytest.mark.parametrize(
-    ("kind", "bits"), [(np.float16, 16), (ml_dtypes.float8_e4m3fn, 8), (np.float32, None)]
+    ("kind", "bits"),
+    [
+        pytest.param(np.float16, 16, marks=pytest.mark.slow),
+        (ml_dtypes.float8_e4m3fn, 8),
+        (np.float32, None),
+    ],
 )
 def test_a_cast_holds_the_same_weights(
     tmp_path: Path, parent: Tensors, kind: Any, bits: int | None

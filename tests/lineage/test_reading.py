@@ -164,7 +164,9 @@ def test_vocabularies_that_were_numbered_anew_meet(
     assert len(tokens[0] & tokens[1]) >= 32
 
 
-@pytest.mark.parametrize("level", ["quick", "standard", "deep"])
+@pytest.mark.parametrize(
+    "level", ["quick", "standard", pytest.param("deep", marks=pytest.mark.slow)]
+)
 def test_what_is_read_of_a_model_does_not_depend_on_its_partner(
     tmp_path: Path, fetcher: Fetcher, level: str
 ) -> None:

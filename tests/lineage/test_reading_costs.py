@@ -131,7 +131,16 @@ def test_a_budget_too_small_for_headers_is_refused(mirror: MirrorServer) -> None
         sampled(["zoo/base-a", "zoo/a-cpt"], fetcher, budget=1000)
 
 
-@pytest.mark.parametrize("budget", range(1_500_000, 5_000_000, 500_000))
+@pytest.mark.parametrize(
+    "budget",
+    [
+        *range(1_500_000, 5_000_000, 1_000_000),
+        *(
+            pytest.param(budget, marks=pytest.mark.slow)
+            for budget in range(2_000_000, 5_000_000, 1_000_000)
+        ),
+    ],
+)
 def test_what_was_planned_within_a_budget_can_be_read(mirror: MirrorServer, budget: int) -> None:
     """Gaps between the parts of different steps are read through, and were priced as well."""
     with Fetcher(budget=budget) as fetcher:

@@ -87,7 +87,9 @@ def test_strangers_call_for_nothing_and_descendants_do(samples: dict[str, Sample
     assert not called(samples["a-cpt"], samples["base-b"])
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
+)
 def test_what_is_numbered_anew_and_turned_is_looked_at(
     samples: dict[str, Sample], seed: int
 ) -> None:

@@ -226,7 +226,9 @@ def table_of(name: str, noise: float = 0.0) -> Array:
     return np.asarray(rows + noise * rows.std() * drawn, rows.dtype)
 
 
-@pytest.mark.parametrize("written", [(True, True), (True, False), (False, True)])
+@pytest.mark.parametrize(
+    "written", [(True, True), (True, False), pytest.param((False, True), marks=pytest.mark.slow)]
+)
 def test_a_head_that_is_the_embedding_is_told_like_it(
     tmp_path: Path, written: tuple[bool, bool]
 ) -> None:
@@ -320,7 +322,7 @@ def test_tests_of_the_other_tokens_do_not_speak_for_rows_of_zeros(tmp_path: Path
     assert table.sure == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize("count", [50, 3000])
+@pytest.mark.parametrize("count", [pytest.param(50, marks=pytest.mark.slow), 3000])
 def test_tokens_that_were_replaced_are_not_taken_over(tmp_path: Path, count: int) -> None:
     """Others have their numbers, and rows of a stranger."""
     like = load(short_zoo() / "base-a")
@@ -468,7 +470,7 @@ def adapters(folder: Path, *own: Mapping[str, Array]) -> Comparison:
 @pytest.mark.parametrize(
     ("name", "shape", "component"),
     [
-        (HEAD, (VOCABULARY, WIDTH), Component.HEAD),
+        pytest.param(HEAD, (VOCABULARY, WIDTH), Component.HEAD, marks=pytest.mark.slow),
         ("score.weight", (2, WIDTH), Component.OTHER),
         ("model.layers.3.self_attn.q_proj.bias", (WIDTH,), Component.ATTENTION),
         ("lm_head.lora_B.weight", (VOCABULARY, 2), Component.OTHER),
