@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -180,8 +181,11 @@ def test_building_of_nothing_is_a_sentence(
 
 
 def test_what_a_search_found_is_told_and_what_the_atlas_has(
-    atlas: Path, mirror: MirrorServer, capsys: pytest.CaptureFixture[str]
+    atlas: Path,
+    make_mirror: Callable[[Path], MirrorServer],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    make_mirror(short_zoo().parent)
     place = ["--atlas", str(atlas), "--jobs", "1"]
     assert run(["atlas", "build", "--search", "zzzzz", *place]) == 0
     said = capsys.readouterr().out
