@@ -32,6 +32,11 @@ _SIBLINGS = (  # of what others are made like, or stored like
 _BELOW = ("cast to float16", "layers repeated", "heads removed", "permuted")  # with more to say
 
 
+def one_layer() -> Checkpoint:
+    """The first layer alone, for what each matrix tells by itself."""
+    return surgery.with_layers(fewer_layers("base-a"), (0,))
+
+
 @pytest.fixture(scope="module")
 def continued() -> kinprint.Diff:
     """A model and what became of it when it was trained on."""
@@ -48,9 +53,9 @@ def continued() -> kinprint.Diff:
 )
 def test_what_was_done_is_told(name: str, tmp_path: Path) -> None:
     make, wanted = MADE[name]
-    parent = Zoo(DEMO)["base-a"] if "layers" in name else fewer_layers("base-a")
-    if wanted.format is not None:  # each matrix tells it by itself
-        parent = surgery.with_layers(parent, (0,))
+    parent = one_layer() if wanted.format is not None else fewer_layers("base-a")
+    if "layers" in name:
+        parent = Zoo(DEMO)["base-a"]
     found, faults = made(make, wanted, parent, len(name), tmp_path)
     assert faults == [], found.summary
 
@@ -102,7 +107,7 @@ def test_intervals_of_a_sample_hold_the_whole(continued: kinprint.Diff) -> None:
     assert held >= 0.9 * total
 
 
-@pytest.mark.parametrize("longer", ["b", "a"])
+@pytest.mark.parametrize("longer", ["b", pytest.param("a", marks=pytest.mark.slow)])
 def test_a_sample_reads_tokens_of_a_table_with_more_rows(tmp_path: Path, longer: str) -> None:
     """They are matched first, and rows of equal tokens are read."""
     parent = fewer_layers("base-a")
@@ -185,7 +190,7 @@ def test_a_small_change_is_no_factor(tmp_path: Path) -> None:
 
 
 def test_what_was_coarser_before_is_no_noise(tmp_path: Path) -> None:
-    parent = fewer_layers("base-a")
+    parent = one_layer()
     a = _saved(storage.as_gguf(parent, "Q4_0"), tmp_path / "a")
     found = kinprint.diff(a, _saved(parent, tmp_path / "b"))
     assert {one.kind for one in found.operations} == {Operation.ROUNDED_BEFORE, Operation.CAST}
@@ -244,7 +249,7 @@ def test_layers_that_were_repeated_have_two_diagonals(tmp_path: Path) -> None:
     assert found.totals.equal == found.totals.tensors
 
 
-@pytest.mark.parametrize("stored_first", [False, True])
+@pytest.mark.parametrize("stored_first", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_head_that_only_one_model_stores_meets_the_embedding(
     stored_first: bool, tmp_path: Path
 ) -> None:
@@ -494,7 +499,7 @@ def test_layers_with_gaps_in_their_numbers_are_not_reordered(tmp_path: Path) -> 
 
 
 def test_what_was_coarser_and_was_trained_is_not_said_to_be_rounded_alone(tmp_path: Path) -> None:
-    parent = fewer_layers("base-a")
+    parent = one_layer()
     draw = np.random.default_rng(8)
     a = _saved(storage.as_gguf(parent, "Q4_0"), tmp_path / "a")
     b = _saved(with_adapter(parent, draw, 8, 0.1), tmp_path / "b")
@@ -506,7 +511,12 @@ def test_what_was_coarser_and_was_trained_is_not_said_to_be_rounded_alone(tmp_pa
 @pytest.mark.parametrize(
     ("value", "kind", "said"),
     [
-        (np.nan, Operation.NOT_FINITE, "numbers that are not finite"),
+        pytest.param(
+            np.nan,
+            Operation.NOT_FINITE,
+            "numbers that are not finite",
+            marks=pytest.mark.slow,
+        ),
         (np.inf, Operation.NOT_FINITE, "numbers that are not finite"),
         (-0.0, Operation.CHANGED, "a change of unknown kind"),
     ],
@@ -527,7 +537,12 @@ def test_a_change_that_has_no_size_is_said(
 
 @pytest.mark.parametrize("sample", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    "lost", ["layers.1.self_attn.q_proj", "layers.1.", "layers.1.input_layernorm"]
+    "lost",
+    [
+        pytest.param("layers.1.self_attn.q_proj", marks=pytest.mark.slow),
+        "layers.1.",
+        "layers.1.input_layernorm",
+    ],
 )
 def test_tensors_without_a_finite_number_are_said_beside_a_cast(
     lost: str, sample: bool, tmp_path: Path
@@ -600,7 +615,7 @@ def _on_a_grid(model: Checkpoint, levels: int = 7) -> Checkpoint:
 
 
 def test_who_is_coarser_is_told_by_numbers_and_not_by_their_type(tmp_path: Path) -> None:
-    parent = fewer_layers("base-a")
+    parent = one_layer()
     fine = _saved(parent, tmp_path / "fine")
     coarse = _saved(_on_a_grid(parent), tmp_path / "coarse")
     there, back = kinprint.diff(fine, coarse), kinprint.diff(coarse, fine)
@@ -705,8 +720,15 @@ def test_heads_that_are_left_have_partners(group: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sample", [False, pytest.param(True, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("layers", [(0,), (0, 1, 2)])
-@pytest.mark.parametrize("size", [None, 24])
+@pytest.mark.parametrize(
+    ("size", "layers"),
+    [
+        (None, (0, 1, 2)),
+        (24, (0,)),
+        pytest.param(None, (0,), marks=pytest.mark.slow),
+        pytest.param(24, (0, 1, 2), marks=pytest.mark.slow),
+    ],
+)
 def test_rows_that_are_no_whole_heads_are_not_called_heads(
     size: int | None, layers: tuple[int, ...], sample: bool, tmp_path: Path
 ) -> None:
@@ -788,7 +810,7 @@ def test_an_adapter_fills_what_was_pruned(tmp_path: Path) -> None:
 
 
 def test_noise_may_be_rounding_to_a_fine_grid(tmp_path: Path) -> None:
-    parent = fewer_layers("base-a")
+    parent = one_layer()
     new = {}
     for name, values in parent.tensors.items():
         if values.ndim > 1 and ".layers." in name:
@@ -813,7 +835,9 @@ def _normal_quantiles(model: Checkpoint) -> Checkpoint:
     return model.changed(new)
 
 
-@pytest.mark.parametrize("rounded", [_on_a_grid, _normal_quantiles])
+@pytest.mark.parametrize(
+    "rounded", [pytest.param(_on_a_grid, marks=pytest.mark.slow), _normal_quantiles]
+)
 def test_rounding_after_training_is_told_beside_it(
     rounded: Callable[[Checkpoint], Checkpoint], tmp_path: Path
 ) -> None:
