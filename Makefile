@@ -78,6 +78,7 @@ WAITING := tests/atlas tests/cli tests/source tests/mirror tests/torture tests/r
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -p no:cacheprovider
 
 test: $(VENV)/.test browser
+	@$(BIN)/python -m compileall -q src  # modules that were changed, for all processes that start
 	@$(MAKE) --no-print-directory -j4 --output-sync=line lint test-numeric test-waiting test-others
 
 test-numeric:

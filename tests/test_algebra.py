@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from kinprint.algebra import THREADS, begin_calmly, calm_algebra
+from tests.fewer_layers import short_zoo
 
 
 def threads() -> list[int]:
@@ -122,8 +122,8 @@ with busy_algebra():
 
 
 @pytest.mark.parametrize("level", ["quick", "deep"])
-def test_commands_begin_so_and_end_so(level: str, demo: Path) -> None:
-    pair = [str(demo / "zoo" / name) for name in ("base-a", "a-cpt")]
+def test_commands_begin_so_and_end_so(level: str) -> None:
+    pair = [str(short_zoo() / name) for name in ("base-a", "a-cpt")]
     code = f"""
 import io
 from contextlib import redirect_stdout

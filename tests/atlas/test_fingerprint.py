@@ -22,6 +22,7 @@ from kinprint.report.build.comparison import comparison_document
 from kinprint.report.schema import encode
 from kinprint.source.recorded import RecordedSource
 from tests.conftest import DEMO, ZOO
+from tests.fewer_layers import short_zoo
 from tests.lineage.stored_models import llama, stored
 from tests.lineage.towered_models import LLAVA, llava
 
@@ -60,7 +61,7 @@ def by_fingerprints(a: Fingerprint, b: Fingerprint, seed: int = 0) -> dict[str, 
     ids="-".join,
 )
 def test_two_fingerprints_say_what_the_files_say(pair: tuple[str, str]) -> None:
-    a, b = (DEMO / "zoo" / name for name in pair)
+    a, b = (short_zoo() / name for name in pair)
     assert by_fingerprints(taken(a), taken(b)) == by_files(a, b)
 
 

@@ -23,10 +23,10 @@ from kinprint.lineage.compare import compare_models
 from kinprint.lineage.results import Settings
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import ALPHA, DeclaredState, Level, PartState, Relation, Standing
-from tests.conftest import DEMO, ZOO
+from tests.conftest import ZOO
+from tests.fewer_layers import short_zoo
 from tests.lineage.stored_models import llama, stored
 
-MODELS = DEMO / "zoo"
 Array = NDArray[Any]
 
 
@@ -34,7 +34,7 @@ Array = NDArray[Any]
 def atlas(tmp_path_factory: pytest.TempPathFactory) -> Atlas:
     """The demo models."""
     place = tmp_path_factory.mktemp("atlas")
-    kinprint.Atlas(place).build([MODELS])
+    kinprint.Atlas(place).build([short_zoo()])
     return Atlas(str(place))
 
 
@@ -50,23 +50,25 @@ def parents(found: Identified) -> list[str]:
 
 def merged(folder: Path, tensors: Mapping[str, Array]) -> Path:
     """A model like the demo's, with other numbers."""
-    like = load(MODELS / "base-a")
+    like = load(short_zoo() / "base-a")
     write_folder(replace(like, tensors={**like.tensors, **tensors}), folder)
     return folder
 
 
 def test_what_fingerprints_leave_open_is_read_from_files(tmp_path: Path) -> None:
     """A model without a link is compared at the deep level; one that is gone keeps its verdict."""
-    shutil.copytree(MODELS / "base-b", tmp_path / "gone")
+    shutil.copytree(short_zoo() / "base-b", tmp_path / "gone")
     place = Atlas(str(tmp_path / "atlas"))
-    kinprint.Atlas(place.place).build([MODELS / "base-a", MODELS / "base-b", tmp_path / "gone"])
+    kinprint.Atlas(place.place).build(
+        [short_zoo() / "base-a", short_zoo() / "base-b", tmp_path / "gone"]
+    )
     shutil.rmtree(tmp_path / "gone")
     with Fetcher() as fetcher:
         found = identify_model(
-            fingerprint(str(MODELS / "a-cpt"), fetcher), place, deep=Deep(2, fetcher)
+            fingerprint(str(short_zoo() / "a-cpt"), fetcher), place, deep=Deep(2, fetcher)
         )
         settings = Settings(Level.DEEP, found.alpha)
-        a, b = (str(MODELS / name) for name in ("a-cpt", "base-b"))
+        a, b = (str(short_zoo() / name) for name in ("a-cpt", "base-b"))
         alone = compare_models(a, b, fetcher, settings)
     unlinked = {Path(entry.ref.name).name: (entry.id, said) for entry, said in found.unlinked}
     read = {name: said for name, (one, said) in unlinked.items() if one in found.read_deep}
@@ -85,11 +87,11 @@ def test_no_other_model_is_read_under_the_name_of_an_entry(
     """A folder is found from any other; what lies there now must be what was read of it."""
     monkeypatch.setattr("kinprint.source.hub.open_hub", lambda _: pytest.fail("asked the Hub"))
     for folder, name in (("one", "base-b"), ("other", "base-a")):
-        shutil.copytree(MODELS / name, tmp_path / folder / "org" / "model")
+        shutil.copytree(short_zoo() / name, tmp_path / folder / "org" / "model")
     atlas = tmp_path / "atlas"
 
     def deep() -> kinprint.Identification:
-        return kinprint.identify(MODELS / "a-cpt", atlas=atlas, deep=1)
+        return kinprint.identify(short_zoo() / "a-cpt", atlas=atlas, deep=1)
 
     monkeypatch.chdir(tmp_path / "one")
     kinprint.Atlas(atlas).build(["org/model"])
@@ -99,7 +101,7 @@ def test_no_other_model_is_read_under_the_name_of_an_entry(
     assert found.unlinked[0].level is Level.DEEP and found.unlinked[0].given == "org/model"
     shutil.rmtree(tmp_path / "one" / "org")
     assert [one.level for one in deep().unlinked] == [Level.STANDARD]
-    shutil.copytree(MODELS / "base-a", tmp_path / "one" / "org" / "model")
+    shutil.copytree(short_zoo() / "base-a", tmp_path / "one" / "org" / "model")
     changed = deep()
     assert [one.relation for one in changed.unlinked] == [Relation.NO_EVIDENCE]
     assert changed.unlinked[0].level is Level.STANDARD
@@ -112,8 +114,8 @@ def test_an_entry_with_a_relative_path_is_no_repository(
 ) -> None:
     """As older versions wrote them: another folder of that name is not what was read."""
     monkeypatch.setattr("kinprint.source.hub.open_hub", lambda _: pytest.fail("asked the Hub"))
-    shutil.copytree(MODELS / "base-b", tmp_path / "one" / "org" / "model")
-    shutil.copytree(MODELS / "base-a", tmp_path / "other" / "org" / "model")
+    shutil.copytree(short_zoo() / "base-b", tmp_path / "one" / "org" / "model")
+    shutil.copytree(short_zoo() / "base-a", tmp_path / "other" / "org" / "model")
     atlas = Atlas(str(tmp_path / "atlas"))
     monkeypatch.chdir(tmp_path / "one")
     with Fetcher() as fetcher:
@@ -121,14 +123,14 @@ def test_an_entry_with_a_relative_path_is_no_repository(
     standings = []
     for folder in ("one", "other", "."):
         monkeypatch.chdir(tmp_path / folder)
-        found = kinprint.identify(MODELS / "a-cpt", atlas=atlas.place, deep=1)
+        found = kinprint.identify(short_zoo() / "a-cpt", atlas=atlas.place, deep=1)
         assert [one.relation for one in found.unlinked] == [Relation.NO_EVIDENCE]
         standings += [one.standing for one in kinprint.Atlas(atlas.place).verify()]
     assert standings == [Standing.RIGHT, Standing.CHANGED, Standing.GONE]
 
 
 def test_a_descendant_has_its_parent(atlas: Atlas) -> None:
-    found = identified(MODELS / "a-cpt", atlas)
+    found = identified(short_zoo() / "a-cpt", atlas)
     assert parents(found) == ["base-a"]
     assert found.parents[0].verdict.relation is Relation.DERIVED
     assert [Path(entry.ref.name).name for entry in found.same] == ["a-cpt"]
@@ -138,11 +140,11 @@ def test_a_descendant_has_its_parent(atlas: Atlas) -> None:
 
 @pytest.mark.slow
 def test_a_turned_one_too(atlas: Atlas) -> None:
-    assert parents(identified(MODELS / "a-rotated", atlas))[0] == "base-a"
+    assert parents(identified(short_zoo() / "a-rotated", atlas))[0] == "base-a"
 
 
 def test_p_values_are_paid_for_all_models_searched(atlas: Atlas) -> None:
-    found = identified(MODELS / "a-cpt", atlas)
+    found = identified(short_zoo() / "a-cpt", atlas)
     one = found.parents[0]
     assert one.log10_p == pytest.approx(one.verdict.log10_p + math.log10(3))
     assert found.alpha == ALPHA  # three models at this level stay far below the family's
@@ -153,11 +155,11 @@ def test_of_many_models_each_has_its_part_of_the_error(
     atlas: Atlas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kinprint.atlas.identify.FAMILY", 3e-9)
-    assert identified.__wrapped__(MODELS / "a-cpt", atlas).alpha == pytest.approx(1e-9)
+    assert identified.__wrapped__(short_zoo() / "a-cpt", atlas).alpha == pytest.approx(1e-9)
 
 
 def test_a_stranger_has_no_parent_and_power_is_told(atlas: Atlas) -> None:
-    found = identified(MODELS / "base-b", atlas)
+    found = identified(short_zoo() / "base-b", atlas)
     assert not found.parents and not found.relatives and not found.descendants
     assert len(found.unlinked) == 3
     assert all(verdict.power for _, verdict in found.unlinked)
@@ -166,7 +168,7 @@ def test_a_stranger_has_no_parent_and_power_is_told(atlas: Atlas) -> None:
 def test_a_copy_elsewhere_is_the_same_model(atlas: Atlas, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     copy.mkdir()
-    for file in (MODELS / "base-b").iterdir():
+    for file in (short_zoo() / "base-b").iterdir():
         (copy / file.name).write_bytes(file.read_bytes())
     found = identified(copy, atlas)
     assert parents(found) == ["base-b"]
@@ -175,7 +177,7 @@ def test_a_copy_elsewhere_is_the_same_model(atlas: Atlas, tmp_path: Path) -> Non
 
 def test_a_merge_has_both_parents_with_their_weights(atlas: Atlas, tmp_path: Path) -> None:
     share = 0.7
-    one, other = (load(MODELS / name).tensors for name in ("a-cpt", "base-b"))
+    one, other = (load(short_zoo() / name).tensors for name in ("a-cpt", "base-b"))
     mixed = {name: share * one[name] + (1 - share) * other[name] for name in one}
     found = identified(merged(tmp_path, mixed), atlas)
     assert set(parents(found)) == {"a-cpt", "base-b"}
@@ -184,9 +186,9 @@ def test_a_merge_has_both_parents_with_their_weights(atlas: Atlas, tmp_path: Pat
 
 
 def test_layers_of_two_models_have_both_by_part(atlas: Atlas, tmp_path: Path) -> None:
-    one, other = (load(MODELS / name).tensors for name in ("base-a", "base-b"))
+    one, other = (load(short_zoo() / name).tensors for name in ("base-a", "base-b"))
     mixed = {
-        name: other[name] if any(f"layers.{at}." in name for at in (3, 4, 5)) else one[name]
+        name: other[name] if any(f"layers.{at}." in name for at in (2,)) else one[name]
         for name in one
     }
     found = identified(merged(tmp_path, mixed), atlas)
@@ -197,11 +199,11 @@ def test_layers_of_two_models_have_both_by_part(atlas: Atlas, tmp_path: Path) ->
         }
         for each in found.parents
     }
-    assert {0, 1, 2} <= equal["base-a"] and {3, 4, 5} <= equal["base-b"]
+    assert {0, 1} <= equal["base-a"] and 2 in equal["base-b"]
 
 
 def test_models_of_other_seeds_are_no_candidates(atlas: Atlas) -> None:
-    found = identified(MODELS / "a-cpt", atlas, seed=1)
+    found = identified(short_zoo() / "a-cpt", atlas, seed=1)
     assert (found.searched, found.other_seeds, found.parents) == (0, 4, ())
 
 
@@ -217,15 +219,15 @@ def test_what_is_declared_is_set_against_what_is_found(atlas: Atlas, tmp_path: P
 
 def test_a_broken_fingerprint_takes_no_other_with_it(tmp_path: Path) -> None:
     place = tmp_path / "atlas"
-    added = kinprint.Atlas(place).build([MODELS / "base-a", MODELS / "base-b"])
+    added = kinprint.Atlas(place).build([short_zoo() / "base-a", short_zoo() / "base-b"])
     broken = place / "fingerprints" / f"{added[1].id}.parquet"
     broken.write_bytes(broken.read_bytes()[:-9])
-    found = identified(MODELS / "a-cpt", Atlas(str(place)))
+    found = identified(short_zoo() / "a-cpt", Atlas(str(place)))
     assert parents(found) == ["base-a"]
     assert [error.fields["entry"] for error in found.broken] == [added[1].id]
     whole = place / "fingerprints" / f"{added[0].id}.parquet"
     whole.write_bytes(whole.read_bytes()[:-9])
-    none = kinprint.identify(MODELS / "a-cpt", atlas=place)
+    none = kinprint.identify(short_zoo() / "a-cpt", atlas=place)
     assert none.compared == 0 and "compared with none" in none.summary
 
 
@@ -237,7 +239,7 @@ def test_an_empty_atlas_is_told(tmp_path: Path) -> None:
 
 
 def test_a_result_comes_back_from_its_file(atlas: Atlas, tmp_path: Path) -> None:
-    found = kinprint.identify(MODELS / "a-cpt", atlas=atlas.place)
+    found = kinprint.identify(short_zoo() / "a-cpt", atlas=atlas.place)
     (file,) = found.save(tmp_path / "found.json")
     again = kinprint.Identification.load(file, "ko")
     assert again.to_json() == found.to_json()
@@ -246,7 +248,7 @@ def test_a_result_comes_back_from_its_file(atlas: Atlas, tmp_path: Path) -> None
     assert "base-a" in again.summary and "base-a" in again._repr_html_()
     told = json.loads(file.read_text())
     assert told["schema"] == "kinprint.identify/1"
-    assert [one["name"] for one in told["parents"]] == [str(MODELS / "base-a")]
+    assert [one["name"] for one in told["parents"]] == [str(short_zoo() / "base-a")]
 
 
 @pytest.fixture(scope="module")
@@ -275,10 +277,10 @@ def test_parents_of_the_zoo_and_no_stranger(atlas_of_the_zoo: Path, part: int) -
 def test_replicas_are_told_from_the_models_that_they_imitate(tmp_path: Path) -> None:
     from safetensors.numpy import load_file, save_file
 
-    shutil.copytree(MODELS / "base-a", tmp_path / "base-a")
+    shutil.copytree(short_zoo() / "base-a", tmp_path / "base-a")
     (weights,) = (tmp_path / "base-a").glob("*.safetensors")
     save_file(load_file(weights), weights, {"format": "pt", "replica": "NOT the real model"})
     place = kinprint.Atlas(tmp_path / "atlas")
-    place.build([tmp_path / "base-a", MODELS / "base-b"])
-    for found in (kinprint.identify(MODELS / "a-cpt", atlas=place.place), place.tree()):
+    place.build([tmp_path / "base-a", short_zoo() / "base-b"])
+    for found in (kinprint.identify(short_zoo() / "a-cpt", atlas=place.place), place.tree()):
         assert found.document.labels == ["base-a: NOT the real model"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from ml_dtypes import bfloat16, float8_e4m3fn
 from numpy.typing import NDArray
 
 import kinprint
+from kinprint.atlas.fingerprint import Fingerprint, fingerprint
+from kinprint.atlas.store import Atlas
+from kinprint.reader.fetch import Fetcher
 from tests.lineage.stored_models import LLAMA, llama, stored
 
 Array = NDArray[Any]
@@ -60,8 +64,16 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@cache
+def printed(model: Path) -> Fingerprint:
+    """What is kept of a model, taken once for all atlases that hold it."""
+    with Fetcher() as fetcher:
+        return fingerprint(str(model), fetcher)
+
+
 def parents(models: Path, own: str, others: str, place: Path) -> list[str]:
-    kinprint.Atlas(place).build([models / one for one in others.split()])
+    for one in others.split():
+        Atlas(str(place)).add(printed(models / one))
     found = kinprint.identify(models / own, atlas=place)
     return [one.title for one in found.parents]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from benchmarks.redteam.checkpoint import load, write_folder
 from kinprint.cli.root import run
 from kinprint.mirror import MirrorServer
 from tests.conftest import DEMO
+from tests.fewer_layers import short_zoo
 
 MODELS = DEMO / "zoo"
 
@@ -22,8 +24,8 @@ MODELS = DEMO / "zoo"
 @pytest.fixture(scope="module")
 def atlas(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("atlas")
-    assert run(["atlas", "build", str(MODELS / "base-a"), "--atlas", str(place)]) == 0
-    assert run(["atlas", "add", str(MODELS / "base-b"), "--atlas", str(place)]) == 0
+    assert run(["atlas", "build", str(short_zoo() / "base-a"), "--atlas", str(place)]) == 0
+    assert run(["atlas", "add", str(short_zoo() / "base-b"), "--atlas", str(place)]) == 0
     return place
 
 
@@ -34,7 +36,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 def test_identify_lists_parents_and_has_exit_codes(
     atlas: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["identify", str(MODELS / "a-cpt"), "--atlas", str(atlas), "--format", "json"]
+    asked = ["identify", str(short_zoo() / "a-cpt"), "--atlas", str(atlas), "--format", "json"]
     assert run([*asked, "--exit-code"]) == 1
     (told,) = lines(capsys)
     assert [Path(one["name"]).name for one in told["parents"]] == ["base-a"]
@@ -45,7 +47,7 @@ def test_identify_says_what_was_found_to_people(
     atlas: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, page, again = (tmp_path / name for name in ("found.json", "page.html", "again.html"))
-    asked = ["identify", str(MODELS / "a-cpt"), "--atlas", str(atlas)]
+    asked = ["identify", str(short_zoo() / "a-cpt"), "--atlas", str(atlas)]
     assert run([*asked, "-o", str(file), "-o", str(page)]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "1. base-a" in said and "corrected for all models searched (2)" in said
@@ -60,8 +62,11 @@ def test_what_could_not_be_tested_is_not_cleared(
 ) -> None:
     """Where nothing links, a model that was not tested leaves it open: 3, and the headline."""
     atlas = tmp_path / "atlas"
-    ids = [one.id for one in kinprint.Atlas(atlas).build([MODELS / "base-a", MODELS / "base-b"])]
-    base = load(MODELS / "base-a")
+    ids = [
+        one.id
+        for one in kinprint.Atlas(atlas).build([short_zoo() / "base-a", short_zoo() / "base-b"])
+    ]
+    base = load(short_zoo() / "base-a")
     zeros = {name: np.zeros_like(one) for name, one in base.tensors.items()}
     (tmp_path / "zeros").mkdir()
     write_folder(replace(base, tensors=zeros), tmp_path / "zeros")
@@ -72,16 +77,16 @@ def test_what_could_not_be_tested_is_not_cleared(
     raw = bytearray(broken.read_bytes())
     raw[len(raw) // 2] ^= 255
     broken.write_bytes(raw)
-    assert run([*asked, str(MODELS / "a-cpt")]) == 3
+    assert run([*asked, str(short_zoo() / "a-cpt")]) == 3
     assert "no test could be run: 1" in " ".join(capsys.readouterr().out.split())
     broken.unlink()
-    assert run([*asked, str(MODELS / "a-cpt")]) == 0
+    assert run([*asked, str(short_zoo() / "a-cpt")]) == 0
 
 
 def test_an_atlas_without_models_answers_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["identify", str(MODELS / "a-cpt"), "--atlas", str(tmp_path)]
+    asked = ["identify", str(short_zoo() / "a-cpt"), "--atlas", str(tmp_path)]
     assert run(asked) == 0
     seen = capsys.readouterr()
     assert "has no model" in " ".join(seen.out.split())
@@ -113,14 +118,14 @@ def test_building_tells_failures_and_adds_the_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = tmp_path / "models.txt"
-    names.write_text(f"# two models\n{MODELS / 'base-a'}\n{tmp_path / 'nowhere'}\n")
+    names.write_text(f"# two models\n{short_zoo() / 'base-a'}\n{tmp_path / 'nowhere'}\n")
     place = ["--atlas", str(tmp_path / "atlas"), "--format", "json"]
     assert run(["atlas", "build", str(names), *place]) == 2
     seen = capsys.readouterr()
     first, second = (json.loads(line) for line in seen.out.splitlines())
     assert first["entry"] and first["error"] is None and not first["there"]
     assert second["entry"] is None and "nowhere" in second["error"] and "nowhere" in seen.err
-    assert run(["atlas", "build", str(MODELS / "base-a"), *place]) == 0
+    assert run(["atlas", "build", str(short_zoo() / "base-a"), *place]) == 0
     assert lines(capsys)[0]["there"] is True
     assert run(["atlas", "stats", *place]) == 0
     assert lines(capsys)[0]["models"] == 1
@@ -128,7 +133,7 @@ def test_building_tells_failures_and_adds_the_others(
 
 def test_search_ranks(atlas: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = ["--atlas", str(atlas), "--format", "json"]
-    assert run(["atlas", "search", str(MODELS / "a-cpt"), "-n", "1", *place]) == 0
+    assert run(["atlas", "search", str(short_zoo() / "a-cpt"), "-n", "1", *place]) == 0
     (first,) = lines(capsys)
     assert str(first["name"]).endswith("base-a")
 
@@ -164,7 +169,7 @@ def test_a_place_that_cannot_be_is_a_sentence(
 ) -> None:
     (tmp_path / "file").write_text("")
     place = ["--atlas", str(tmp_path / "file")]
-    assert run(["atlas", "add", str(MODELS / "base-a"), *place]) == 2
+    assert run(["atlas", "add", str(short_zoo() / "base-a"), *place]) == 2
     assert "cannot be read or written" in capsys.readouterr().err
 
 
@@ -176,14 +181,17 @@ def test_building_of_nothing_is_a_sentence(
 
 
 def test_what_a_search_found_is_told_and_what_the_atlas_has(
-    atlas: Path, mirror: MirrorServer, capsys: pytest.CaptureFixture[str]
+    atlas: Path,
+    make_mirror: Callable[[Path], MirrorServer],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    make_mirror(short_zoo().parent)
     place = ["--atlas", str(atlas), "--jobs", "1"]
     assert run(["atlas", "build", "--search", "zzzzz", *place]) == 0
     said = capsys.readouterr().out
     assert "The search for 'zzzzz' found 0 models." in said
     assert "0 in the atlas, 0 failed. The atlas has 2 models in all." in said
-    assert run(["atlas", "build", str(MODELS / "base-b"), "--search", "base-a", *place]) == 0
+    assert run(["atlas", "build", str(short_zoo() / "base-b"), "--search", "base-a", *place]) == 0
     said = capsys.readouterr().out
     assert "The search for 'base-a' found 1 model." in said
     assert "2 in the atlas, 0 failed." in said
@@ -193,7 +201,7 @@ def test_a_list_that_is_not_there_is_no_repository(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = ["--atlas", str(tmp_path)]
-    assert run(["atlas", "build", "nothere.txt", str(MODELS / "base-a"), *place]) == 2
+    assert run(["atlas", "build", "nothere.txt", str(short_zoo() / "base-a"), *place]) == 2
     seen = capsys.readouterr()
     assert "there is no such list of models" in seen.err
     assert "1 in the atlas, 1 failed." in seen.out
@@ -212,10 +220,10 @@ def test_a_cluster_that_is_not_there_is_a_sentence(
 ) -> None:
     monkeypatch.setattr("kinprint.atlas.pools.CONNECTING", 0.5)
     place = ["--atlas", str(tmp_path / "atlas"), "--cluster", "127.0.0.1:9"]
-    assert run(["atlas", "add", str(MODELS / "base-a"), *place]) == 2
+    assert run(["atlas", "add", str(short_zoo() / "base-a"), *place]) == 2
     told = capsys.readouterr()
     assert "leave --cluster out" in told.err and "Traceback" not in told.err
-    assert run(["atlas", "build", str(MODELS), *place, "--budget", "1MB"]) == 2
+    assert run(["atlas", "build", str(short_zoo()), *place, "--budget", "1MB"]) == 2
     assert "--jobs" in capsys.readouterr().err
 
 

@@ -1,4 +1,4 @@
-"""`kinprint compare` and `kinprint matrix` as people use them: real processes, real exit codes."""
+"""`kinprint compare` and `kinprint matrix` as people use them: real exit codes, some processes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from kinprint.mirror import MirrorServer
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import FileEntry
 from kinprint.text.lines import columns_of
+from tests.fewer_layers import short_zoo
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 CHILD, STRANGERS = ("zoo/base-a", "zoo/a-cpt"), ("zoo/base-a", "zoo/base-b")
@@ -28,6 +29,11 @@ CHILD, STRANGERS = ("zoo/base-a", "zoo/a-cpt"), ("zoo/base-a", "zoo/base-b")
 def server(demo: Path) -> Iterator[MirrorServer]:
     with MirrorServer(demo) as running:
         yield running
+
+
+@pytest.fixture
+def here(in_process: Callable[[str], Run], server: MirrorServer) -> Run:
+    return in_process(server.endpoint)
 
 
 @pytest.fixture
@@ -91,8 +97,8 @@ def test_strangers_are_not_accused(run: Run) -> None:
     assert done.stdout.splitlines()[-1].startswith("read ")
 
 
-def test_the_same_model_is_known_by_its_files(run: Run, demo: Path, server: MirrorServer) -> None:
-    done = run("compare", "zoo/base-a", "zoo/base-a", "--format", "json", "--exit-code")
+def test_the_same_model_is_known_by_its_files(here: Run, demo: Path, server: MirrorServer) -> None:
+    done = here("compare", "zoo/base-a", "zoo/base-a", "--format", "json", "--exit-code")
     assert done.returncode == 1, done.stderr
     found = json.loads(done.stdout)
     assert found["verdict"]["relation"] == "identical"
@@ -100,22 +106,22 @@ def test_the_same_model_is_known_by_its_files(run: Run, demo: Path, server: Mirr
     assert found["read"]["bytes"] < weights / 100
 
 
-def test_a_dry_run_reads_no_weight(run: Run) -> None:
-    done = run("compare", *CHILD, "--dry-run", "--format", "json")
+def test_a_dry_run_reads_no_weight(here: Run) -> None:
+    done = here("compare", *CHILD, "--dry-run", "--format", "json")
     assert done.returncode == 0, done.stderr
     planned = json.loads(done.stdout)
     assert planned["schema"] == "kinprint.compare-plan/1"
     assert planned["bytes"] > 5_000_000 > 600_000 > planned["spent"]["bytes"]
-    spent = json.loads(run("compare", *CHILD, "--format", "json").stdout)["read"]
+    spent = json.loads(here("compare", *CHILD, "--format", "json").stdout)["read"]
     assert spent["bytes"] <= planned["bytes"] + planned["spent"]["bytes"]
 
 
-def test_errors_name_the_model(run: Run) -> None:
-    done = run("compare", "zoo/base-a", "zoo/nothing")
+def test_errors_name_the_model(here: Run) -> None:
+    done = here("compare", "zoo/base-a", "zoo/nothing")
     assert done.returncode == 2 and "zoo/nothing" in done.stderr and not done.stdout
-    done = run("compare", *CHILD, "--budget", "10kB")
+    done = here("compare", *CHILD, "--budget", "10kB")
     assert done.returncode == 2 and "10 kB" in done.stderr
-    assert run("compare", *CHILD, "--alpha", "2").returncode == 2
+    assert here("compare", *CHILD, "--alpha", "2").returncode == 2
 
 
 def test_all_pairs_of_a_matrix(run: Run) -> None:
@@ -163,8 +169,8 @@ def test_reading_stops_when_the_answer_is_clear(demo: Path) -> None:
     assert child.plan.bytes_at_most <= budget
 
 
-def test_controls_rank_and_never_decide(demo: Path) -> None:
-    folder = demo / "zoo"
+def test_controls_rank_and_never_decide() -> None:
+    folder = short_zoo()
     names = [str(folder / name) for name in ("base-a", "a-cpt")]
     plain = kinprint.compare(*names)
     found = kinprint.compare(*names, controls=[str(folder / "base-b"), str(folder / "a-cpt")])
@@ -179,18 +185,18 @@ def test_controls_rank_and_never_decide(demo: Path) -> None:
 
 
 def test_a_plan_says_what_goes_over_the_network_and_what_a_budget_counts(
-    run: Run, demo: Path
+    here: Run, demo: Path
 ) -> None:
     """Of files in place nothing does, and a budget counts them all the same."""
-    local = [str(demo / name) for name in CHILD]
-    here, there = (run("compare", *names, "--dry-run").stdout for names in (local, CHILD))
-    assert here.startswith("stage 1: nothing over the network\n")
-    assert there.startswith("stage 1: 6.8 MB over the network, ")
-    counted = [one.split("knowing")[0].split("\n", 1)[1] for one in (here, there)]
+    folders = [str(demo / name) for name in CHILD]
+    local, remote = (here("compare", *names, "--dry-run").stdout for names in (folders, CHILD))
+    assert local.startswith("stage 1: nothing over the network\n")
+    assert remote.startswith("stage 1: 6.8 MB over the network, ")
+    counted = [one.split("knowing")[0].split("\n", 1)[1] for one in (local, remote)]
     assert counted[0] == counted[1] and "a budget counts at most 7." in counted[0]
 
 
-def test_an_adapter_needs_the_base_that_it_does_not_name(run: Run, tmp_path: Path) -> None:
+def test_an_adapter_needs_the_base_that_it_does_not_name(here: Run, tmp_path: Path) -> None:
     """A low-rank change of base-a is derived from it; without a base nothing can be said."""
     chance = np.random.default_rng(0)
     root = "base_model.model.model.layers.{}.self_attn.q_proj.lora_{}.weight"
@@ -204,36 +210,36 @@ def test_an_adapter_needs_the_base_that_it_does_not_name(run: Run, tmp_path: Pat
     )
     config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "target_modules": ["q_proj"]}
     (tmp_path / "adapter_config.json").write_text(json.dumps(config))
-    alone = run("compare", str(tmp_path), "zoo/base-a")
+    alone = here("compare", str(tmp_path), "zoo/base-a")
     assert alone.returncode == 2 and "--base" in alone.stderr
-    based = run("compare", str(tmp_path), "zoo/base-a", "--base", "zoo/base-a", "--exit-code")
+    based = here("compare", str(tmp_path), "zoo/base-a", "--base", "zoo/base-a", "--exit-code")
     assert based.returncode == 1, based.stderr
     study = ("study", "run", "same-layer", str(tmp_path), "zoo/base-a", "--dry-run")
-    assert run(*study).returncode == 2
-    done = run(*study, "--base", "zoo/base-a")
+    assert here(*study).returncode == 2
+    done = here(*study, "--base", "zoo/base-a")
     assert done.returncode == 0, done.stderr
 
 
-def test_the_command_in_a_document_makes_it_again(run: Run, tmp_path: Path) -> None:
+def test_the_command_in_a_document_makes_it_again(here: Run, tmp_path: Path) -> None:
     """All but `read` is the same from run to run, wherever the bytes come from."""
-    first = json.loads(run("compare", *CHILD, "--level", "quick", "--format", "json").stdout)
+    first = json.loads(here("compare", *CHILD, "--level", "quick", "--format", "json").stdout)
     words = shlex.split(first["made"]["command"])
     assert words[0] == "kinprint"
-    again = json.loads(run(*words[1:], "--format", "json").stdout)
+    again = json.loads(here(*words[1:], "--format", "json").stdout)
     assert first.pop("read")["requests"] > again.pop("read")["requests"]  # the cache has weights
     assert first == again
     assert all(one["commit"] and one["changed"] for one in first["models"])
     assert first["asked"]["level"] == "quick"
 
 
-def test_a_matrix_names_what_it_could_not_read(run: Run) -> None:
+def test_a_matrix_names_what_it_could_not_read(here: Run) -> None:
     names = ("zoo/base-a", "zoo/gone", "zoo/a-cpt")
-    done = run("matrix", *names, "--level", "quick", "--format", "json")
+    done = here("matrix", *names, "--level", "quick", "--format", "json")
     assert done.returncode == 2  # what could be read is shown all the same
     found = json.loads(done.stdout)
     assert [one["given"] for one in found["unread"]] == ["zoo/gone"]
     assert [one["relation"] for one in found["pairs"]] == ["partial"]
-    alone = run("matrix", *names[:2], "--level", "quick")
+    alone = here("matrix", *names[:2], "--level", "quick")
     assert alone.returncode == 2 and "zoo/gone" in alone.stderr and not alone.stdout
 
 
@@ -245,7 +251,6 @@ def test_a_matrix_names_what_it_could_not_read(run: Run) -> None:
 def test_files_are_hashed_where_a_hash_is_shown(
     asked: tuple[str, ...],
     hashed: int,
-    demo: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfdbinary: pytest.CaptureFixture[bytes],
@@ -260,7 +265,7 @@ def test_files_are_hashed_where_a_hash_is_shown(
     original = Fetcher.digest
     monkeypatch.setattr(Fetcher, "digest", digest)
     monkeypatch.chdir(tmp_path)
-    assert run_here(["compare", *(str(demo / one) for one in CHILD), *asked]) == 0
+    assert run_here(["compare", *(str(short_zoo().parent / one) for one in CHILD), *asked]) == 0
     assert len(read) == hashed
     said = capfdbinary.readouterr().out
     document = (tmp_path / "found.json").read_bytes() if "-o" in asked else said

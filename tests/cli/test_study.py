@@ -1,4 +1,4 @@
-"""`kinprint study` as people use it: real processes over a mirror, real exit codes."""
+"""`kinprint study` as people use it: over a mirror, real exit codes, and some real processes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,13 @@ def server(demo: Path) -> Iterator[MirrorServer]:
 
 
 @pytest.fixture
-def study(
+def study(in_process: Callable[[str], Run], server: MirrorServer) -> Run:
+    command = in_process(server.endpoint)
+    return lambda *arguments, **more: command("study", *arguments, **more)
+
+
+@pytest.fixture
+def process(
     hub_environment: Callable[..., dict[str, str]], server: MirrorServer, tmp_path: Path
 ) -> Run:
     def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -64,14 +70,14 @@ def test_list_and_show_fit_a_terminal(study: Run, language: str) -> None:
     assert "pearson:" in shown.stdout
 
 
-def test_list_as_json(study: Run) -> None:
-    found = json.loads(study("list", "--format", "json").stdout)
+def test_list_as_json(process: Run) -> None:
+    found = json.loads(process("list", "--format", "json").stdout)
     assert found["schema"] == "kinprint.studies/1"
     assert [one["name"] for one in found["studies"]] == list(studies())
 
 
-def test_a_run_prints_numbers_that_are_true(study: Run, demo: Path) -> None:
-    done = study("run", "same-layer", *PAIR, "--layers", "3", "--format", "json")
+def test_a_run_prints_numbers_that_are_true(process: Run, demo: Path) -> None:
+    done = process("run", "same-layer", *PAIR, "--layers", "3", "--format", "json")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     found = json.loads(done.stdout)
@@ -108,9 +114,9 @@ def test_a_model_that_cannot_be_opened_is_set_aside(study: Run) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_nothing_is_written_unasked_and_korean_is_spoken(study: Run, tmp_path: Path) -> None:
+def test_nothing_is_written_unasked_and_korean_is_spoken(process: Run, tmp_path: Path) -> None:
     before = {path for path in tmp_path.iterdir() if path.name != "hf-home"}
-    done = study("run", "same-layer", *PAIR, LANG="ko_KR.UTF-8")
+    done = process("run", "same-layer", *PAIR, LANG="ko_KR.UTF-8")
     assert done.returncode == 0, done.stderr
     assert "보여 줄 수 없는 것" in done.stdout
     assert widest(done.stdout) <= 80

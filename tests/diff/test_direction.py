@@ -31,8 +31,8 @@ from kinprint.measure.drift import log_size
 from kinprint.measure.rounding import equality
 from kinprint.model.tokens import Vocabulary
 from kinprint.records import Precedence, Trace
+from tests.fewer_layers import short_zoo
 
-ZOO = kinprint.demo.FOLDER / "zoo"
 DRAWS = np.random.default_rng(5)
 Floats = NDArray[np.float32]
 A, B, OPEN = Precedence.A_FIRST, Precedence.B_FIRST, Precedence.UNDECIDED
@@ -177,8 +177,8 @@ def test_a_change_smaller_than_the_grid_it_began_on_is_no_rounding(levels: int |
 
 def test_norms_and_tables_that_are_no_rounding_refute_it(tmp_path: Path) -> None:
     for name in ("fine", "coarse"):
-        shutil.copytree(ZOO / "base-a", tmp_path / name)
-    tensors = load_file(ZOO / "base-a" / "model.safetensors")
+        shutil.copytree(short_zoo() / "base-a", tmp_path / name)
+    tensors = load_file(short_zoo() / "base-a" / "model.safetensors")
     for moved in (False, True):
         coarse = {
             name: value * ml_dtypes.bfloat16(1.5 if moved else 1.0)
@@ -221,8 +221,8 @@ def test_degenerate_rows_have_no_size(odd: float) -> None:
 
 def test_a_comparison_shows_its_traces_in_both_languages(tmp_path: Path) -> None:
     cast = tmp_path / "cast"
-    shutil.copytree(ZOO / "base-a", cast)
-    tensors = load_file(ZOO / "base-a" / "model.safetensors")
+    shutil.copytree(short_zoo() / "base-a", cast)
+    tensors = load_file(short_zoo() / "base-a" / "model.safetensors")
     eighth = {
         name: value.astype(ml_dtypes.float8_e4m3fn).astype(value.dtype)
         for name, value in tensors.items()
@@ -230,7 +230,7 @@ def test_a_comparison_shows_its_traces_in_both_languages(tmp_path: Path) -> None
     save_file(eighth, cast / "model.safetensors", {"format": "pt"})
     run = [4.0, 3.5, 3.2, 3.1, 3.05, 3.0]
     parent = tmp_path / "parent"
-    shutil.copytree(ZOO / "base-a", parent)
+    shutil.copytree(short_zoo() / "base-a", parent)
     (parent / "trainer_state.json").write_bytes(log(30, *run[:5]))
     one = kinprint.compare(parent, cast, direction=True, hashes=False)
     assert one.direction is not None and one.direction.answer is OPEN

@@ -15,7 +15,6 @@ from msgspec import UNSET
 from safetensors.numpy import load_file, save_file
 
 import kinprint
-import kinprint.demo
 from kinprint.diff.given import Beyond, BeyondFinding, finding_of, summed_up
 from kinprint.errors import BadOption
 from kinprint.measure.rounding import equality
@@ -27,16 +26,19 @@ from kinprint.report.exports import render
 from kinprint.report.schema import BeyondPart
 from kinprint.report.translation import Translator, translated
 from kinprint.report.views.terminal.diff import diff_lines
+from tests.fewer_layers import short_zoo
 
-ZOO = kinprint.demo.FOLDER / "zoo"
-BASE = ZOO / "base-a"
 Tensors = dict[str, np.ndarray]
+
+
+def base() -> Path:
+    return short_zoo() / "base-a"
 
 
 def stored(folder: Path, change: Callable[[str, np.ndarray], np.ndarray]) -> Path:
     """A copy of the base with other numbers, in the base's format."""
-    shutil.copytree(BASE, folder)
-    tensors = load_file(BASE / "model.safetensors")
+    shutil.copytree(base(), folder)
+    tensors = load_file(base() / "model.safetensors")
     changed = {
         name: np.ascontiguousarray(change(name, value.astype(np.float32))).astype(value.dtype)
         for name, value in tensors.items()
@@ -67,7 +69,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def compared(a: Path, b: Path, budget: str | None = None) -> kinprint.Comparison:
-    return kinprint.compare(a, b, given=BASE, hashes=False, details=False, budget=budget)
+    return kinprint.compare(a, b, given=base(), hashes=False, details=False, budget=budget)
 
 
 @pytest.fixture(scope="module")
@@ -172,13 +174,13 @@ def test_parts_that_one_model_did_not_change_are_unchanged(tuned: Path, tmp_path
 
 
 def test_a_permuted_copy_is_not_subtracted(tuned: Path, tmp_path: Path) -> None:
-    part = beyond(compared(tuned, ZOO / "a-rotated"))
+    part = beyond(compared(tuned, short_zoo() / "a-rotated"))
     assert part.state is BeyondState.NOT_COMPARABLE
     assert not any(one.state in (BeyondState.APART, BeyondState.ALIKE) for one in part.parts)
 
 
 def test_a_stranger_has_nothing_beyond_the_base(tuned: Path) -> None:
-    part = beyond(compared(tuned, ZOO / "base-b"))
+    part = beyond(compared(tuned, short_zoo() / "base-b"))
     assert (part.state, part.refused) == (BeyondState.NOT_COMPARABLE, "b")
     assert "base-b" in part.summary and "no link" in part.summary
 
@@ -186,7 +188,7 @@ def test_a_stranger_has_nothing_beyond_the_base(tuned: Path) -> None:
 @pytest.mark.parametrize("where", [0, 1])
 def test_the_base_is_none_of_the_two(tuned: Path, where: int) -> None:
     with pytest.raises(BadOption) as error:
-        compared(*((BASE, tuned) if where else (tuned, BASE)))
+        compared(*((base(), tuned) if where else (tuned, base())))
     assert "one of the two" in str(error.value)
 
 
@@ -194,7 +196,7 @@ def test_a_budget_is_kept_and_read_parts_are_said(tuned: Path, other: Path) -> N
     found = compared(tuned, other, budget="600kB")
     rows = beyond(found).parts
     assert any(0 < one.read < 1 for one in rows)
-    assert found.document.asked.given == str(BASE)
+    assert found.document.asked.given == str(base())
     assert "--given" in found.document.made.command
 
 
@@ -340,9 +342,9 @@ def test_one_part_has_one_cosine() -> None:
 def test_a_diff_says_it_as_a_comparison_does(
     tuned: Path, other: Path, apart: kinprint.Comparison
 ) -> None:
-    found = kinprint.diff(tuned, other, given=BASE)
+    found = kinprint.diff(tuned, other, given=base())
     assert found.beyond is not None and found.beyond == apart.beyond
-    assert f"--given ./{BASE.name} " in found.document.made.command
+    assert f"--given ./{base().name} " in found.document.made.command
     said = "Nothing was seen that tuned and other share beyond base-a"
     assert said in found._repr_html_()
     shown = " ".join(line.text.strip() for line in diff_lines(found.document, "en"))

@@ -131,7 +131,9 @@ def test_a_copy_is_called_what_it_is(family: Family) -> None:
     assert found.outcome is MergeOutcome.COPY and "rounded to the format of cast" in said
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+@pytest.mark.parametrize(
+    "order", [(0, 1, 2), (2, 0, 1), pytest.param((1, 2, 0), marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("between", [False, True])
 def test_models_that_are_sums_of_others_have_no_weight_of_their_own(
     family: Family, order: tuple[int, ...], between: bool
@@ -211,7 +213,15 @@ def test_a_parent_that_is_called_the_base_is_summed_in_any_order_too(family: Fam
 @pytest.mark.parametrize(
     "precision", [pytest.param(Precision.FLOAT32, marks=pytest.mark.slow), Precision.BFLOAT16]
 )
-@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 1, 2, 0), (2, 3, 0, 1), (4, 2, 0, 3, 1)])
+@pytest.mark.parametrize(
+    "order",
+    [
+        (0, 1, 2, 3),
+        pytest.param((3, 1, 2, 0), marks=pytest.mark.slow),
+        (2, 3, 0, 1),
+        (4, 2, 0, 3, 1),
+    ],
+)
 def test_more_parents_have_their_weights_in_any_order(
     family: Family, order: tuple[int, ...], precision: Precision
 ) -> None:

@@ -8,21 +8,28 @@ import numpy as np
 import pytest
 
 import kinprint
-from benchmarks.redteam import storage, surgery
+from benchmarks.redteam import storage
 from benchmarks.redteam.checkpoint import Checkpoint
-from benchmarks.redteam.zoo import DEMO, Zoo
 from kinprint import MergeOutcome, Operation
+from tests.fewer_layers import fewer_layers
 
 _UP = "model.layers.1.mlp.up_proj.weight"
 
 
 @pytest.fixture(scope="module")
 def whole() -> Checkpoint:
-    return storage.cast(surgery.with_layers(Zoo(DEMO)["base-a"], range(3)), np.float32)
+    return storage.cast(fewer_layers("base-a"), np.float32)
 
 
-@pytest.mark.parametrize("sample", [False, True])
-@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize(
+    ("rows", "sample"),
+    [
+        (False, False),
+        (True, True),
+        pytest.param(False, True, marks=pytest.mark.slow),
+        pytest.param(True, False, marks=pytest.mark.slow),
+    ],
+)
 def test_a_tensor_without_numbers_is_another_shape(
     rows: bool, sample: bool, whole: Checkpoint, tmp_path: Path
 ) -> None:
@@ -52,8 +59,17 @@ def test_a_copy_with_an_empty_tensor_is_one_of_the_parent_that_has_it(
     assert found.outcome is MergeOutcome.COPY and found.copied == 1
 
 
-@pytest.mark.parametrize("sample", [False, True])
-@pytest.mark.parametrize("factor", [1e30, 1e-3, 1e-5])
+@pytest.mark.parametrize(
+    ("factor", "sample"),
+    [
+        (1e30, False),
+        (1e-5, True),
+        *(
+            pytest.param(*one, marks=pytest.mark.slow)
+            for one in ((1e-3, False), (1e-5, False), (1e30, True), (1e-3, True))
+        ),
+    ],
+)
 def test_a_factor_of_any_size_is_told(
     factor: float, sample: bool, whole: Checkpoint, tmp_path: Path
 ) -> None:

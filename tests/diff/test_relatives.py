@@ -13,20 +13,20 @@ import pytest
 
 import kinprint
 from benchmarks.redteam.checkpoint import Checkpoint
-from benchmarks.redteam.zoo import DEMO, Zoo
 from kinprint import Operation
 from kinprint.mirror import MirrorServer
 from kinprint.records import Precedence, Trace
 from kinprint.report.views.terminal.diff import diff_lines
 from tests.diff.merged_models import Family, drawn, tuned
 from tests.diff.test_direction import log
+from tests.fewer_layers import fewer_layers, short_zoo
 
 EITHER = "One was made from the other, or both from a third model"
 
 
-def sibling(zoo: Zoo) -> Checkpoint:
+def sibling() -> Checkpoint:
     """Another tune of base-a: what training changed in a layer of a-cpt, in the next one."""
-    base, tuned = zoo["base-a"], zoo["a-cpt"]
+    base, tuned = fewer_layers("base-a"), fewer_layers("a-cpt")
     depth = base.geometry["num_hidden_layers"]
 
     def moved(name: str) -> str:
@@ -47,17 +47,17 @@ def sibling(zoo: Zoo) -> Checkpoint:
 
 @pytest.fixture(scope="module")
 def brother(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return sibling(Zoo(DEMO)).write(tmp_path_factory.mktemp("relatives") / "brother")
+    return sibling().write(tmp_path_factory.mktemp("relatives") / "brother")
 
 
 @pytest.mark.parametrize("given", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_siblings_and_either_order_are_not_called_parent_and_child(
     brother: Path, given: bool
 ) -> None:
-    base = DEMO / "base-a"
-    pairs = [(base, DEMO / "a-cpt"), (DEMO / "a-cpt", base)]
+    base = short_zoo() / "base-a"
+    pairs = [(base, short_zoo() / "a-cpt"), (short_zoo() / "a-cpt", base)]
     if given:
-        pairs = [(DEMO / "a-cpt", brother)]
+        pairs = [(short_zoo() / "a-cpt", brother)]
     for a, b in pairs:
         found = kinprint.diff(a, b, given=base if given else None)
         assert [one.kind for one in found.operations] == [Operation.CONTINUED]
@@ -70,7 +70,7 @@ def test_traces_say_which_came_first_in_either_order(tmp_path: Path) -> None:
     """Two must agree: the log of one run goes on, and tokens were added."""
     run = [4.0, 3.5, 3.2, 3.1, 3.05, 3.0]
     for name, steps, losses in (("base-a", 30, run[:5]), ("a-cpt", 50, run)):
-        shutil.copytree(DEMO / name, tmp_path / name)
+        shutil.copytree(short_zoo() / name, tmp_path / name)
         (tmp_path / name / "trainer_state.json").write_bytes(log(steps, *losses))
     child, parent = tmp_path / "a-cpt", tmp_path / "base-a"
     file = child / "tokenizer.json"
@@ -89,7 +89,7 @@ def test_what_logs_cost_is_planned(
 ) -> None:
     names = "zoo/base-a", "zoo/a-cpt"
     for name, steps in zip(names, (30, 50), strict=True):
-        shutil.copytree(DEMO.parent / name, tmp_path / name)
+        shutil.copytree(short_zoo().parent / name, tmp_path / name)
         (tmp_path / name / "trainer_state.json").write_bytes(log(steps, *range(2, 2000)))
     make_mirror(tmp_path)
     plan = kinprint.plan_diff(*names, sample=False, cache=False)

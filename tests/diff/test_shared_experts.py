@@ -110,7 +110,14 @@ def test_units_of_a_shared_expert_that_were_rescaled_are_not_trained(tmp_path: P
     assert found.operations[-1].evidence.startswith(f"in {LAYERS} feed-forwards")
 
 
-@pytest.mark.parametrize("endings", [("mlp",), ("shared_expert",), ("mlp", "shared_expert")])
+@pytest.mark.parametrize(
+    "endings",
+    [
+        pytest.param(("mlp",), marks=pytest.mark.slow),
+        ("shared_expert",),
+        ("mlp", "shared_expert"),
+    ],
+)
 def test_a_plain_and_a_shared_feed_forward_of_one_layer_have_units_of_their_own(
     endings: tuple[str, ...], tmp_path: Path
 ) -> None:

@@ -13,12 +13,12 @@ from safetensors.numpy import save_file
 import kinprint
 from benchmarks.redteam import storage
 from benchmarks.redteam.checkpoint import Array, Checkpoint
-from benchmarks.redteam.zoo import DEMO, Zoo
 from kinprint import Operation
 from kinprint.diff.results import Estimate, TensorChange
 from kinprint.diff.storage import is_beyond_format
 from kinprint.records import TensorStatus
 from kinprint.report.schema import OperationPart
+from tests.fewer_layers import fewer_layers
 
 
 def _saved(model: Checkpoint, folder: Path) -> Path:
@@ -40,7 +40,7 @@ def test_numbers_that_were_rounded_and_stored_as_before_are_a_cast(
     kind: type, tmp_path: Path
 ) -> None:
     draw = np.random.default_rng(4)
-    wide = storage.cast(Zoo(DEMO)["base-a"], np.float32)
+    wide = storage.cast(fewer_layers("base-a"), np.float32)
     fine = wide.changed(
         {
             name: (values * (1 + 1e-3 * draw.normal(size=values.shape))).astype(np.float32)
@@ -60,14 +60,14 @@ def test_numbers_that_were_rounded_and_stored_as_before_are_a_cast(
 
 @pytest.mark.parametrize("sample", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_rounded_copy_is_told_in_both_orders(sample: bool, tmp_path: Path) -> None:
-    coarse = Zoo(DEMO)["base-a"]
+    coarse = fewer_layers("base-a")
     fine = storage.unrounded(coarse, np.random.default_rng(4))
     a, b = _saved(coarse, tmp_path / "a"), _saved(fine, tmp_path / "b")
     there, back = (kinprint.diff(*pair, sample=sample) for pair in ((b, a), (a, b)))
     assert [one.kind for one in there.operations] == [Operation.CAST]
     assert [one.kind for one in back.operations] == [Operation.ROUNDED_BEFORE, Operation.CAST]
     assert "unknown" not in back.summary
-    assert "in 43 of 43 tensors" in back.operations[0].evidence
+    assert "in 22 of 22 tensors" in back.operations[0].evidence
 
 
 def _adapter(parent: Checkpoint, base: Path, folder: Path) -> tuple[Path, dict[str, Array]]:
@@ -92,7 +92,7 @@ def _adapter(parent: Checkpoint, base: Path, folder: Path) -> tuple[Path, dict[s
 
 
 def test_an_adapter_and_its_merged_copy_differ_by_rounding(tmp_path: Path) -> None:
-    parent = Zoo(DEMO)["base-a"]
+    parent = fewer_layers("base-a")
     adapter, merged = _adapter(parent, _saved(parent, tmp_path / "base"), tmp_path / "adapter")
     copy = _saved(parent.changed(merged), tmp_path / "merged")
     (found,) = _said(adapter, copy)
@@ -104,8 +104,7 @@ def test_an_adapter_and_its_merged_copy_differ_by_rounding(tmp_path: Path) -> No
 
 def _tuned(size: float, where: str = "") -> Checkpoint:
     """A model some way towards one that was trained from it, where names hold some words."""
-    zoo = Zoo(DEMO)
-    parent, trained = zoo["base-a"], zoo["a-cpt"]
+    parent, trained = fewer_layers("base-a"), fewer_layers("a-cpt")
     return parent.changed(
         {
             name: (values + size * (trained.tensors[name] - values)).astype(np.float32)
@@ -116,7 +115,7 @@ def _tuned(size: float, where: str = "") -> Checkpoint:
 
 
 def test_a_tune_that_was_quantised_is_not_said_to_be_quantised_alone(tmp_path: Path) -> None:
-    base = _saved(Zoo(DEMO)["base-a"], tmp_path / "base")
+    base = _saved(fewer_layers("base-a"), tmp_path / "base")
     for kind, told in (("Q4_0", Operation.CHANGED), ("Q5_1", Operation.FINETUNE)):
         child = _saved(storage.as_gguf(_tuned(0.14), kind), tmp_path / kind)
         first, second = _said(base, child)
@@ -126,11 +125,11 @@ def test_a_tune_that_was_quantised_is_not_said_to_be_quantised_alone(tmp_path: P
 
 
 def test_one_layer_that_was_tuned_before_quantising_is_said(tmp_path: Path) -> None:
-    base = _saved(Zoo(DEMO)["base-a"], tmp_path / "base")
-    child = _saved(storage.as_gguf(_tuned(1.0, ".layers.3."), "Q4_0"), tmp_path / "child")
+    base = _saved(fewer_layers("base-a"), tmp_path / "base")
+    child = _saved(storage.as_gguf(_tuned(1.0, ".layers.1."), "Q4_0"), tmp_path / "child")
     first, second = _said(base, child)
     assert first.kind is Operation.CHANGED
-    assert first.evidence.startswith("7 of 43 matrices that are alike changed by more than")
+    assert first.evidence.startswith("7 of 22 matrices that are alike changed by more than")
     assert second.kind is Operation.QUANTIZED
 
 

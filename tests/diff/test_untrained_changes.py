@@ -25,10 +25,10 @@ from benchmarks.redteam.layers import (
     at,
     names_of,
 )
-from benchmarks.redteam.zoo import DEMO, Zoo
 from kinprint import Operation
+from tests.fewer_layers import fewer_layers
 
-_LAYERS = range(6)
+_LAYERS = range(3)
 _NAMED = {
     Operation.FINETUNE,
     Operation.CONTINUED,
@@ -135,9 +135,8 @@ def _truncated(a: Checkpoint, b: Checkpoint) -> dict[str, Array]:
 def test_what_was_edited_is_not_called_trained(
     edit: Callable[[Checkpoint, Checkpoint], dict[str, Array]], tmp_path: Path
 ) -> None:
-    zoo = Zoo(DEMO)
-    parent = zoo["base-a"]
-    found = _differing(parent, parent.changed(edit(parent, zoo["base-b"])), tmp_path)
+    parent = fewer_layers("base-a")
+    found = _differing(parent, parent.changed(edit(parent, fewer_layers("base-b"))), tmp_path)
     kinds = {one.kind for one in found.operations}
     assert Operation.CHANGED in kinds and not kinds & _NAMED, found.summary
     removed = any("right angles" in one.evidence for one in found.operations)
@@ -146,7 +145,7 @@ def test_what_was_edited_is_not_called_trained(
 
 @pytest.mark.parametrize("rank", [8, 64])
 def test_an_adapter_looks_the_same_whichever_came_first(rank: int, tmp_path: Path) -> None:
-    parent = Zoo(DEMO)["base-a"]
+    parent = fewer_layers("base-a")
     child = with_adapter(parent, np.random.default_rng(1), rank)
     there, back = (
         [one for one in found.operations if one.kind is not Operation.FROZEN]
@@ -160,9 +159,8 @@ def test_an_adapter_looks_the_same_whichever_came_first(rank: int, tmp_path: Pat
 
 
 def test_directions_that_were_taken_out_beside_an_adapter(tmp_path: Path) -> None:
-    zoo = Zoo(DEMO)
-    parent = zoo["base-a"]
-    removed = _direction_removed(parent, zoo["base-b"])
+    parent = fewer_layers("base-a")
+    removed = _direction_removed(parent, fewer_layers("base-b"))
     child = with_adapter(parent, np.random.default_rng(1), 8).changed(removed)
     taken_out, adapter = _differing(parent, child, tmp_path).operations
     assert f"in {len(removed)} of " in taken_out.evidence
@@ -171,20 +169,19 @@ def test_directions_that_were_taken_out_beside_an_adapter(tmp_path: Path) -> Non
 
 
 def test_gains_that_were_folded_are_not_called_trained(tmp_path: Path) -> None:
-    parent = Zoo(DEMO)["base-a"]
+    parent = fewer_layers("base-a")
     found = _differing(parent, relabelling.fold_gains(parent), tmp_path)
     assert not {one.kind for one in found.operations} & _NAMED, found.summary
 
 
 @pytest.mark.parametrize(
     ("parts", "layers"),
-    [(ATTENTION, _LAYERS), (FEED_FORWARD, _LAYERS), ((*ATTENTION, *FEED_FORWARD), (4, 5))],
+    [(ATTENTION, _LAYERS), (FEED_FORWARD, _LAYERS), ((*ATTENTION, *FEED_FORWARD), (1, 2))],
 )
 def test_training_of_some_parts_is_told(
     parts: tuple[str, ...], layers: range, tmp_path: Path
 ) -> None:
-    zoo = Zoo(DEMO)
-    parent, trained = zoo["base-a"], zoo["a-cpt"]
+    parent, trained = fewer_layers("base-a"), fewer_layers("a-cpt")
     new = {name: trained.tensors[name] for name in names_of(parent, parts, layers)}
     found = _differing(parent, parent.changed(new), tmp_path)
     assert found.operations[-1].kind is Operation.CONTINUED

@@ -22,12 +22,17 @@ def test_good_files_are_read(name: str) -> None:
     assert len(read) == 1
 
 
+@pytest.mark.parametrize("examples", [50, pytest.param(150, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", TARGETS)
-@settings(max_examples=150)
-@given(draw=st.randoms(use_true_random=False), which=st.integers(0, 10))
-def test_damaged_files_are_refused_or_read(name: str, draw: Random, which: int) -> None:
+def test_damaged_files_are_refused_or_read(name: str, examples: int) -> None:
     target = TARGETS[name]
-    assert tried(target, mutated(target.seeds[which % len(target.seeds)], draw)) is None
+
+    @settings(max_examples=examples)
+    @given(draw=st.randoms(use_true_random=False), which=st.integers(0, 10))
+    def check(draw: Random, which: int) -> None:
+        assert tried(target, mutated(target.seeds[which % len(target.seeds)], draw)) is None
+
+    check()
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -17,7 +17,7 @@ from kinprint.lineage.results import Settings
 from kinprint.reader.fetch import Fetcher
 
 Array = NDArray[Any]
-LAYERS, WIDTH, UNITS, HEADS, GROUPS, SIZE, VOCABULARY = 6, 64, 48, 4, 2, 16, 96
+LAYERS, WIDTH, UNITS, HEADS, GROUPS, SIZE, VOCABULARY = 4, 64, 48, 4, 2, 16, 96
 LLAMA = {
     "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": WIDTH,
     "num_attention_heads": HEADS, "num_key_value_heads": GROUPS, "head_dim": SIZE,
@@ -74,10 +74,10 @@ def final(sampler: Sampler) -> list[Sample]:
     return sampler.samples(sampler.stages - 1)
 
 
-def mixture(experts: int = 4) -> tuple[dict[str, Array], dict[str, Any]]:
-    raw = {name: one for name, one in llama().items() if ".mlp." not in name}
+def mixture(experts: int = 4, layers: int = LAYERS) -> tuple[dict[str, Array], dict[str, Any]]:
+    raw = {name: one for name, one in llama(layers=layers).items() if ".mlp." not in name}
     chance = np.random.default_rng(5)
-    for layer in range(LAYERS):
+    for layer in range(layers):
         root = f"model.layers.{layer}.block_sparse_moe"
         raw[f"{root}.gate.weight"] = chance.normal(size=(experts, WIDTH)).astype(np.float32)
         for expert in range(experts):
@@ -89,4 +89,5 @@ def mixture(experts: int = 4) -> tuple[dict[str, Array], dict[str, Any]]:
                 values = chance.normal(size=shape).astype(np.float32)
                 raw[f"{root}.experts.{expert}.{name}.weight"] = values
     config = LLAMA | {"model_type": "mixtral", "num_local_experts": experts}
+    config["num_hidden_layers"] = layers
     return raw, config | {"architectures": ["MixtralForCausalLM"], "num_experts_per_tok": 2}

@@ -140,11 +140,12 @@ def test_experts_are_counted_in_the_model_that_has_them(tmp_path: Path) -> None:
 
 def test_a_feed_forward_that_was_cut_into_experts_is_linked_whole(tmp_path: Path) -> None:
     """Equal numbers of a part that is smaller than its partner are all of it."""
-    dense, experts_of = llama(), 4
-    cut, config = mixture(experts_of)
+    layers, experts_of = 6, 4  # enough to tell quarters of equal units by
+    dense = llama(layers=layers)
+    cut, config = mixture(experts_of, layers)
     tensors = {name: one for name, one in cut.items() if ".experts." not in name}
     size = UNITS // experts_of
-    for layer in range(LAYERS):
+    for layer in range(layers):
         mlp = f"model.layers.{layer}.mlp"
         for expert in range(experts_of):
             rows = slice(expert * size, (expert + 1) * size)
@@ -153,7 +154,9 @@ def test_a_feed_forward_that_was_cut_into_experts_is_linked_whole(tmp_path: Path
             tensors[f"{root}.w3.weight"] = dense[f"{mlp}.up_proj.weight"][rows].copy()
             tensors[f"{root}.w2.weight"] = dense[f"{mlp}.down_proj.weight"][:, rows].copy()
     for found in compared(
-        tmp_path, (dense, LLAMA), (tensors, config | {"intermediate_size": size})
+        tmp_path,
+        (dense, LLAMA | {"num_hidden_layers": layers}),
+        (tensors, config | {"intermediate_size": size}),
     ):
         assert found.verdict.amount.layers == pytest.approx(1.0, abs=0.01)
         assert {Component.FEED_FORWARD, Component.EXPERT} <= set(found.verdict.linked)

@@ -432,7 +432,14 @@ def test_equal_tokenizer_and_configuration_are_no_evidence(tmp_path: Path) -> No
     assert found.verdict.power, "an honest negative says what it would have seen"
 
 
-@pytest.mark.parametrize("change", [began_as_identity, sort_channels_by_mean, add_positions])
+@pytest.mark.parametrize(
+    "change",
+    [
+        began_as_identity,
+        pytest.param(sort_channels_by_mean, marks=pytest.mark.slow),
+        add_positions,
+    ],
+)
 def test_a_descendant_with_the_same_start_is_found(change: Change, tmp_path: Path) -> None:
     """What strangers share says nothing, and the rest of the weights still does."""
     parent, child = (write(tmp_path, name, name, change) for name in ("base-a", "a-cpt"))
@@ -459,7 +466,7 @@ def test_learnt_numbers_that_a_change_spared_are_found_among_other_tensors(tmp_p
     assert found.relation == "partial" and found.linked == (Component.OTHER,)
 
 
-@pytest.mark.parametrize("mask", [one_mask, two_of_four])
+@pytest.mark.parametrize("mask", [one_mask, pytest.param(two_of_four, marks=pytest.mark.slow)])
 def test_a_descendant_of_a_pruned_model_is_found(mask: Change, tmp_path: Path) -> None:
     """Coins are left where labels are not: both pruned alike, gains made constant as well."""
 

@@ -19,6 +19,7 @@ from kinprint.lineage.results import Settings
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import LONE_TOWERS, PartFinding, PartState, Reason, Verdict
 from kinprint.report.statements import Reading, spoken
+from tests.fewer_layers import short_zoo
 from tests.lineage.stored_models import Array, sampled, stored
 
 Make = Callable[..., str]
@@ -29,7 +30,7 @@ def tensors_of(folder: Path) -> dict[str, Array]:
     return {name: one for file in files for name, one in load_file(file).items()}
 
 
-def pictures(seed: int, width: int = 128, layers: int = 8) -> dict[str, Array]:
+def pictures(seed: int, width: int = 128, layers: int = 4) -> dict[str, Array]:
     """A tower for pictures; as it is by default it holds half of a small model's weights."""
     chance = np.random.default_rng(seed)
     found = {}
@@ -58,19 +59,19 @@ def cut(tower: dict[str, Array], width: int) -> dict[str, Array]:
 
 
 @pytest.fixture(name="make")
-def make_fixture(demo: Path, tmp_path: Path) -> Make:
+def make_fixture(tmp_path: Path) -> Make:
     def make(name: str, text: str, tower: dict[str, Array] | None = None) -> str:
         """A demo model, with a tower for pictures where one is given."""
         if tower is None:
-            return str(demo / "zoo" / text)
-        tensors = tensors_of(demo / "zoo" / text)
+            return str(short_zoo() / text)
+        tensors = tensors_of(short_zoo() / text)
         layer = "vision_tower.vision_model.encoder.layers.{}.mlp.fc1.weight"
         depth = sum(layer.format(at) in tower for at in range(99))
         units, width = tower[layer.format(0)].shape
         config = {
             "model_type": "llava",
             "architectures": ["LlavaForConditionalGeneration"],
-            "text_config": json.loads((demo / "zoo" / text / "config.json").read_text()),
+            "text_config": json.loads((short_zoo() / text / "config.json").read_text()),
             "vision_config": {
                 "model_type": "clip_vision_model", "hidden_size": width, "num_hidden_layers": depth,
                 "intermediate_size": units, "num_attention_heads": 4,
@@ -78,7 +79,7 @@ def make_fixture(demo: Path, tmp_path: Path) -> Make:
         }  # fmt: skip
         joined = {f"language_model.{name}": one for name, one in tensors.items()} | tower
         where = stored(tmp_path / name, joined, config)
-        shutil.copy(demo / "zoo" / text / "tokenizer.json", where)
+        shutil.copy(short_zoo() / text / "tokenizer.json", where)
         return where
 
     return make
@@ -162,18 +163,18 @@ def test_what_was_not_read_of_a_lone_tower_is_not_called_read(make: Make) -> Non
 
 
 def test_layers_that_draft_are_not_the_same_where_one_model_has_them(
-    demo: Path, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
-    ours, theirs = (tensors_of(demo / "zoo" / name) for name in ("base-a", "base-b"))
-    config = json.loads((demo / "zoo/base-a/config.json").read_text())
+    ours, theirs = (tensors_of(short_zoo() / name) for name in ("base-a", "base-b"))
+    config = json.loads((short_zoo() / "base-a/config.json").read_text())
     draft = {
-        name.replace("model.layers.5.", "mtp.layers.0."): one
+        name.replace("model.layers.2.", "mtp.layers.0."): one
         for name, one in theirs.items()
-        if ".layers.5." in name
+        if ".layers.2." in name
     }
     name = stored(tmp_path / "a", ours | draft, config)
-    shutil.copy(demo / "zoo/base-a/tokenizer.json", name)
-    for found in both_orders(name, str(demo / "zoo/base-a")):
+    shutil.copy(short_zoo() / "base-a/tokenizer.json", name)
+    for found in both_orders(name, str(short_zoo() / "base-a")):
         assert found.relation == "derived"
         assert {one.part.tower for one in lone(found)} == {"mtp"}
         assert found.amount.linked < 0.95
@@ -214,8 +215,8 @@ def convolutions(seed: int) -> dict[str, Array]:
     }
 
 
-def test_blocks_without_a_test_are_not_called_read(demo: Path, tmp_path: Path) -> None:
-    folder = demo / "zoo/base-a"
+def test_blocks_without_a_test_are_not_called_read(tmp_path: Path) -> None:
+    folder = short_zoo() / "base-a"
     text = {f"language_model.{name}": one for name, one in tensors_of(folder).items()}
     config = {
         "model_type": "llava",

@@ -91,13 +91,16 @@ def stated(name: str, kind: Callable[[int], Sample], pairs: int = 6) -> list[flo
 
 
 CASES = [
-    *((model, name) for name in ("E1.blocks", "Cm.blocks")),
+    (model, "E1.blocks"),
     (deep, "S2.numbered"),
     (sampled, "U1.blocks"),
     *(
         pytest.param(kind, name, marks=pytest.mark.slow)
         for kind, name in (
-            *((model, name) for name in ("E1.profile", "E3.blocks", "E4.blocks", "U1.blocks")),
+            *(
+                (model, name)
+                for name in ("Cm.blocks", "E1.profile", "E3.blocks", "E4.blocks", "U1.blocks")
+            ),
             *((layer_norm, name) for name in ("E3.blocks", "Cm.blocks", "U1.blocks")),
             (ungated, "U1.blocks"),
         )

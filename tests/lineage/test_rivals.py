@@ -14,16 +14,15 @@ from kinprint.lineage.compare import compare_models
 from kinprint.lineage.results import Comparison, Settings
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Relation, VerdictReason
-from tests.conftest import DEMO as FOLDER
+from tests.fewer_layers import short_zoo
 from tests.lineage.stored_models import Array
 
 Tensors = dict[str, Array]
 LAYERS = "model.layers"
-DEMO = FOLDER / "zoo"
 
 
 def tensors_of(name: str) -> Tensors:
-    files = sorted((DEMO / name).glob("*.safetensors"))
+    files = sorted((short_zoo() / name).glob("*.safetensors"))
     return {key: values for file in files for key, values in load_file(file).items()}
 
 
@@ -49,7 +48,7 @@ def stored(folder: Path, name: str, tensors: Tensors) -> str:
     """A model of the demo with other tensors."""
     folder.mkdir()
     for file in ("config.json", "tokenizer.json"):
-        shutil.copyfile(DEMO / name / file, folder / file)
+        shutil.copyfile(short_zoo() / name / file, folder / file)
     save_file(
         {key: np.ascontiguousarray(one) for key, one in tensors.items()},
         folder / "model.safetensors",
@@ -68,7 +67,7 @@ def notes(found: Comparison) -> str:
 
 @pytest.fixture(scope="module")
 def plain() -> Comparison:
-    return compared(str(DEMO / "a-cpt"), str(DEMO / "base-a"))
+    return compared(str(short_zoo() / "a-cpt"), str(short_zoo() / "base-a"))
 
 
 @pytest.mark.parametrize(
@@ -84,7 +83,7 @@ def plain() -> Comparison:
 def test_tiny_layers_change_no_verdict(plain: Comparison, tmp_path: Path, place: str) -> None:
     own = tensors_of("a-cpt")
     decoyed = stored(tmp_path / "decoyed", "a-cpt", own | tiny(layers(own, place)))
-    for pair in ((decoyed, str(DEMO / "base-a")), (str(DEMO / "base-a"), decoyed)):
+    for pair in ((decoyed, str(short_zoo() / "base-a")), (str(short_zoo() / "base-a"), decoyed)):
         found = compared(*pair)
         assert found.verdict.relation == plain.verdict.relation == Relation.DERIVED
         assert found.verdict.log10_p == pytest.approx(plain.verdict.log10_p, abs=1)
@@ -130,7 +129,9 @@ def test_tensors_beside_the_models_own_change_no_verdict(
     plain: Comparison, tmp_path: Path, added: Callable[[Tensors], Tensors]
 ) -> None:
     own = tensors_of("a-cpt")
-    found = compared(stored(tmp_path / "decoyed", "a-cpt", own | added(own)), str(DEMO / "base-a"))
+    found = compared(
+        stored(tmp_path / "decoyed", "a-cpt", own | added(own)), str(short_zoo() / "base-a")
+    )
     assert found.verdict.relation == plain.verdict.relation
     assert found.verdict.amount.layers == plain.verdict.amount.layers
 
@@ -138,7 +139,9 @@ def test_tensors_beside_the_models_own_change_no_verdict(
 def test_averages_of_training_are_compared_beside_the_model(tmp_path: Path) -> None:
     own = tensors_of("a-cpt")
     averages = {f"ema.{name}": one for name, one in tensors_of("base-a").items()}
-    found = compared(stored(tmp_path / "both", "a-cpt", own | averages), str(DEMO / "base-a"))
+    found = compared(
+        stored(tmp_path / "both", "a-cpt", own | averages), str(short_zoo() / "base-a")
+    )
     assert found.verdict.relation == Relation.DERIVED
     assert [(pair.a, pair.b) for pair in found.towers] == [("ema.*", "")]
     assert "ema.model.layers" in notes(found)
@@ -150,7 +153,7 @@ def test_layers_of_noise_hide_no_link(tmp_path: Path, hidden: bool) -> None:
     own = tensors_of("a-cpt")
     added = layers(own, "x.layers")
     files = noise(own) | added if hidden else own | noise(added)
-    found = compared(stored(tmp_path / "both", "a-cpt", files), str(DEMO / "base-a"))
+    found = compared(stored(tmp_path / "both", "a-cpt", files), str(short_zoo() / "base-a"))
     assert found.verdict.relation == Relation.PARTIAL
     assert found.verdict.log10_p < -1000
     assert (VerdictReason.TOWERS_SHARED in found.verdict.reasons) == hidden

@@ -32,6 +32,7 @@ from kinprint.report.build.comparison import matrix_document
 from kinprint.report.matrix import error_says
 from kinprint.workers import workers
 from tests.conftest import ZOO
+from tests.fewer_layers import short_zoo
 from tests.lineage.made import made
 from tests.lineage.relabelling import relabelled
 from tests.lineage.samples import samples_of
@@ -42,8 +43,8 @@ MANY = 96  # units of a feed-forward, enough to tell strangers by
 
 
 @pytest.fixture(scope="module")
-def samples(demo: Path) -> dict[str, Sample]:
-    return samples_of(demo / "zoo", NAMES)
+def samples() -> dict[str, Sample]:
+    return samples_of(short_zoo(), NAMES)
 
 
 def called(a: Sample, b: Sample) -> bool:
@@ -87,7 +88,9 @@ def test_strangers_call_for_nothing_and_descendants_do(samples: dict[str, Sample
     assert not called(samples["a-cpt"], samples["base-b"])
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
+)
 def test_what_is_numbered_anew_and_turned_is_looked_at(
     samples: dict[str, Sample], seed: int
 ) -> None:
@@ -156,7 +159,7 @@ def test_the_order_of_two_models_makes_no_difference() -> None:
 
 def test_one_copied_feed_forward_is_looked_at(samples: dict[str, Sample]) -> None:
     ours, theirs = samples["base-a"], samples["base-b"]
-    thief = replace(theirs, units={**theirs.units, 2: ours.units[4]})
+    thief = replace(theirs, units={**theirs.units, 2: ours.units[1]})
     assert called(ours, thief)
 
 
@@ -202,8 +205,8 @@ def test_one_pair_alone_is_spared_no_test(demo: Path) -> None:
     assert VerdictReason.SHORT_LOOK not in pair.verdict.reasons
 
 
-def test_a_matrix_says_the_same_as_all_tests(demo: Path) -> None:
-    given = [str(demo / "zoo" / name) for name in NAMES]
+def test_a_matrix_says_the_same_as_all_tests() -> None:
+    given = [str(short_zoo() / name) for name in NAMES]
     settings = Settings("standard")
     with Fetcher() as fetcher:
         screened = compare_all(given, fetcher, settings)
@@ -225,7 +228,7 @@ def test_a_matrix_says_the_same_as_all_tests(demo: Path) -> None:
 
 
 def test_processes_find_the_same(samples: dict[str, Sample]) -> None:
-    towers = [(sample,) for sample in (*samples.values(), *samples.values())]
+    towers = [(sample,) for sample in (*samples.values(), samples["base-a"])]
     pairs = list(combinations(range(len(towers)), 2))
     settings = Settings("quick")
     with shelf() as place:
@@ -242,7 +245,7 @@ def test_what_a_process_that_died_had_to_do_is_done_here(
     samples: dict[str, Sample], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where the system ends one for want of memory: one dies before its first model."""
-    towers = [(sample,) for sample in (*samples.values(), *samples.values())]
+    towers = [(sample,) for sample in (*samples.values(), samples["base-a"])]
     pairs = list(combinations(range(len(towers)), 2))
     monkeypatch.setattr(matrix, "_start_process", end_this_process)
     with shelf() as place:
@@ -259,9 +262,9 @@ def stored_rows(sample: Sample) -> frozenset[int]:
     return frozenset(digest(Prepared(sample)).stored.tolist())
 
 
-def test_processes_know_stored_rows_by_the_same_names(demo: Path) -> None:
+def test_processes_know_stored_rows_by_the_same_names() -> None:
     """Digests of two models may come from two processes; each hashes in its own way by default."""
-    given, settings = [str(demo / "zoo" / name) for name in NAMES], Settings()
+    given, settings = [str(short_zoo() / name) for name in NAMES], Settings()
     with Fetcher() as fetcher:
         opened, _ = open_readable(given[:1], fetcher, settings)
         (sample,) = sampler_of(read_headers(opened, settings), settings).samples(1)

@@ -41,7 +41,13 @@ def compared(folder: Path, *models: tuple[dict[str, Array], dict[str, Any]]) -> 
         ),
         pytest.param((vision(9), VISION), (llava(2, 9), LLAVA), ("vision", "vision"), id="bare"),
         pytest.param((t5(1, 2), T5), (t5(1, 3), T5), ("encoder", "encoder"), id="encoder"),
-        pytest.param((t5(1, None), T5), (t5(1, 3), T5), ("", "encoder"), id="encoder alone"),
+        pytest.param(
+            (t5(1, None), T5),
+            (t5(1, 3), T5),
+            ("", "encoder"),
+            id="encoder alone",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_tower_that_was_taken_over_is_found(
@@ -55,7 +61,7 @@ def test_a_tower_that_was_taken_over_is_found(
         assert VerdictReason.TOWERS_SHARED in found.verdict.reasons
 
 
-@pytest.mark.parametrize("first", [9, 7])
+@pytest.mark.parametrize("first", [9, pytest.param(7, marks=pytest.mark.slow)])
 def test_each_of_two_towers_for_pictures_may_be_taken_over(tmp_path: Path, first: int) -> None:
     """One of another width would not meet it; the second is not the one that is configured."""
     both = llava(1, first) | vision(8, "vision_tower.second.")

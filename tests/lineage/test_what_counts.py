@@ -18,7 +18,7 @@ from kinprint.lineage.compare import compare_models
 from kinprint.lineage.results import Comparison, Settings
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Component, PartFinding, PartState, Reason, Relation
-from tests.conftest import DEMO
+from tests.fewer_layers import short_zoo
 from tests.lineage.stored_models import (
     GROUPS,
     HEADS,
@@ -200,7 +200,7 @@ def test_lists_that_strangers_store_alike_do_not_link_them(
 
 def headed(folder: Path, name: str, head: Array | None) -> str:
     """A trained model of the demo, with a head of its own or tied to its embedding."""
-    like = load(DEMO / "zoo" / name)
+    like = load(short_zoo() / name)
     folder.mkdir(parents=True)
     own = {} if head is None else {HEAD: head}
     config = {**(like.config or {}), "tie_word_embeddings": head is None}
@@ -221,12 +221,14 @@ def heads_of(*models: str, relation: Relation = Relation.DERIVED) -> list[PartFi
 
 
 def table_of(name: str, noise: float = 0.0) -> Array:
-    rows = np.asarray(load(DEMO / "zoo" / name).tensors[TABLE])
+    rows = np.asarray(load(short_zoo() / name).tensors[TABLE])
     drawn = np.random.default_rng(3).normal(size=rows.shape)
     return np.asarray(rows + noise * rows.std() * drawn, rows.dtype)
 
 
-@pytest.mark.parametrize("written", [(True, True), (True, False), (False, True)])
+@pytest.mark.parametrize(
+    "written", [(True, True), (True, False), pytest.param((False, True), marks=pytest.mark.slow)]
+)
 def test_a_head_that_is_the_embedding_is_told_like_it(
     tmp_path: Path, written: tuple[bool, bool]
 ) -> None:
@@ -239,12 +241,12 @@ def test_a_head_that_is_the_embedding_is_told_like_it(
 
 
 def test_a_tied_table_may_be_stored_as_the_head_alone(tmp_path: Path) -> None:
-    like = load(DEMO / "zoo" / "base-a")
+    like = load(short_zoo() / "base-a")
     renamed = {HEAD if name == TABLE else name: one for name, one in like.tensors.items()}
     (tmp_path / "a").mkdir()
     write_folder(replace(like, tensors=renamed), tmp_path / "a")
     with Fetcher() as fetcher:
-        models = str(DEMO / "zoo" / "base-a"), str(tmp_path / "a")
+        models = str(short_zoo() / "base-a"), str(tmp_path / "a")
         found = compare_models(*models, fetcher, Settings(), details=False).verdict
     assert found.relation is Relation.IDENTICAL
 
@@ -320,10 +322,10 @@ def test_tests_of_the_other_tokens_do_not_speak_for_rows_of_zeros(tmp_path: Path
     assert table.sure == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize("count", [50, 3000])
+@pytest.mark.parametrize("count", [pytest.param(50, marks=pytest.mark.slow), 3000])
 def test_tokens_that_were_replaced_are_not_taken_over(tmp_path: Path, count: int) -> None:
     """Others have their numbers, and rows of a stranger."""
-    like = load(DEMO / "zoo" / "base-a")
+    like = load(short_zoo() / "base-a")
     rows = like.tensors[TABLE].copy()
     rows[-count:] = table_of("base-b")[-count:]
     (tmp_path / "b").mkdir()
@@ -335,7 +337,7 @@ def test_tokens_that_were_replaced_are_not_taken_over(tmp_path: Path, count: int
             words[f"<other {number}>"] = words.pop(word)
     (tmp_path / "b" / "tokenizer.json").write_text(json.dumps(tokenizer))
     with Fetcher() as fetcher:
-        models = str(DEMO / "zoo" / "base-a"), str(tmp_path / "b")
+        models = str(short_zoo() / "base-a"), str(tmp_path / "b")
         found = compare_models(*models, fetcher, Settings(), details=False).verdict
     (table,) = (one for one in found.parts if one.part.component is Component.EMBEDDING)
     assert found.relation is Relation.DERIVED and table.state is PartState.SHARED
@@ -371,7 +373,7 @@ def test_a_head_that_training_anew_explains_is_not_linked(tmp_path: Path) -> Non
 
 
 def test_rows_that_no_token_names_count_too(tmp_path: Path) -> None:
-    like = load(DEMO / "zoo" / "base-a")
+    like = load(short_zoo() / "base-a")
     rows = like.tensors[TABLE]
     for name, at in (("a", 0), ("b", 3), ("c", 3)):
         longer = np.concatenate([rows, rows[at : at + 3]])
@@ -468,7 +470,7 @@ def adapters(folder: Path, *own: Mapping[str, Array]) -> Comparison:
 @pytest.mark.parametrize(
     ("name", "shape", "component"),
     [
-        (HEAD, (VOCABULARY, WIDTH), Component.HEAD),
+        pytest.param(HEAD, (VOCABULARY, WIDTH), Component.HEAD, marks=pytest.mark.slow),
         ("score.weight", (2, WIDTH), Component.OTHER),
         ("model.layers.3.self_attn.q_proj.bias", (WIDTH,), Component.ATTENTION),
         ("lm_head.lora_B.weight", (VOCABULARY, 2), Component.OTHER),

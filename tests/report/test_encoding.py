@@ -40,6 +40,7 @@ from kinprint.report.schema import (
     settled,
 )
 from kinprint.report.views.terminal.comparison import comparison_lines, matrix_lines, plan_lines
+from tests.examples import few_and_many
 
 ASKED = Asked(level=Level.STANDARD, alpha=1e-6)
 MADE = Made(kinprint="0", python="3", numpy="2", scipy="1", command="kinprint compare a b")
@@ -198,8 +199,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.sampled_from(sorted(MADE_UP)), st.data())
+@few_and_many(100, 300, st.sampled_from(sorted(MADE_UP)), st.data())
 def test_whatever_a_file_says_it_is_a_document_or_refused(kind: str, data: st.DataObject) -> None:
     """One place of a good document changed at random: an error, or lines can be drawn of it."""
     found = json.loads(encode(MADE_UP[kind]()))

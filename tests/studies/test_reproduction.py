@@ -128,11 +128,15 @@ def test_the_tree_is_that_of_the_originals(done: kinprint.Reproduction, tmp_path
     text = (tmp_path / "critique/results/RESULTS.md").read_text("utf-8")
     assert "NOT the real models" in text and "실제 모델이 아닙니다" in text
     for language, first in (("en", "NOT the real models"), ("ko", "실제 모델이 아닙니다")):
-        if language != part.language:
-            part.language = language
-            part.save(tmp_path)
+        folder = tmp_path
+        if language != part.language:  # charts say what they say in one language
+            folder = tmp_path / language
+            alone = msgspec.structs.replace(document, studies=())
+            pages = kinprint.Reproduction(alone, {})
+            pages.language = language
+            pages.save(folder)
         for page in ("README.md", "CLAIMS.md"):
-            told = (tmp_path / page).read_text("utf-8").splitlines()
+            told = (folder / page).read_text("utf-8").splitlines()
             assert first in next(line for line in told if line.startswith("**"))
     assert "cosine, input norm | 0.9811 | 0.9811 | by construction (+0.0000)" in text
     config = json.loads(
@@ -365,7 +369,7 @@ def test_a_model_that_the_hub_refuses_leaves_sets_that_differ(
 
 
 @pytest.mark.usefixtures("few_steps")
-@pytest.mark.parametrize("lost", ["solar", "glm"])
+@pytest.mark.parametrize("lost", ["solar", pytest.param("glm", marks=pytest.mark.slow)])
 def test_without_one_of_the_pair_a_page_says_so_and_the_rest_is_done(
     replicas: Path,
     make_mirror: Callable[..., MirrorServer],

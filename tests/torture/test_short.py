@@ -46,7 +46,7 @@ def test_a_lost_result_is_seen() -> None:
     "part",
     [
         lambda: faults.weather(6, 0.05),
-        lambda: faults.weather(4, 0.20),
+        pytest.param(lambda: faults.weather(4, 0.20), marks=pytest.mark.slow),
         faults.clock_jump,
         processes.little_memory,
         lambda: processes.kills(3),

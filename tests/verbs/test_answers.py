@@ -32,6 +32,7 @@ from kinprint.reader.cache import Cache
 from kinprint.reader.fetch import Fetcher
 from kinprint.report.views.html.pair import pair_page
 from kinprint.verbs.answers import Answers, Question
+from tests.fewer_layers import short_zoo
 
 BASE, CHILD = "zoo/base-a", "zoo/a-cpt"
 Mirror = Callable[..., MirrorServer]
@@ -61,10 +62,10 @@ def write_adapter(folder: Path) -> None:
 
 
 @pytest.fixture
-def models(demo: Path, tmp_path: Path) -> Path:
+def models(tmp_path: Path) -> Path:
     """Two demo models, the second with a card."""
     for name in (BASE, CHILD):
-        shutil.copytree(demo / name, tmp_path / "models" / name)
+        shutil.copytree(short_zoo().parent / name, tmp_path / "models" / name)
     (tmp_path / "models" / CHILD / "README.md").write_text("---\nbase_model: zoo/base-a\n---\n")
     return tmp_path / "models"
 

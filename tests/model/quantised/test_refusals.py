@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kinprint.errors import BadQuantisation
 from kinprint.model.quantised import described, logical_weights, needed, scheme_for
 from kinprint.reader.plan import slice_bytes
+from tests.examples import few_and_many
 from tests.model.quantised.fixtures import declare, load
 
 Shape = tuple[str, tuple[int, ...]]
@@ -186,8 +186,9 @@ keys = st.sampled_from(
 methods = st.sampled_from(["gptq", "awq", "fp8", "compressed-tensors", "bitsandbytes", "mxfp4"])
 
 
-@settings(max_examples=400, deadline=None)
-@given(
+@few_and_many(
+    100,
+    400,
     st.dictionaries(
         st.sampled_from(ENDINGS), st.tuples(st.sampled_from(DTYPES), sizes), max_size=7
     ),

@@ -22,6 +22,7 @@ from kinprint.errors import FormatError
 from kinprint.reader.formats.safetensors import parse_safetensors
 from kinprint.reader.formats.view import FileView
 from kinprint.records import FileEntry
+from tests.examples import few_and_many
 
 BITS = {
     "BOOL": 8, "U8": 8, "I8": 8, "U16": 16, "I16": 16, "U32": 32, "I32": 32, "U64": 64,
@@ -181,15 +182,13 @@ def test_sound_headers(made: tuple[dict[str, Any], int], spaced: bool, extra: in
     check(header, max(0, data + extra))
 
 
-@settings(max_examples=1000, deadline=None)
-@given(mutated_contents())
+@few_and_many(250, 1000, mutated_contents())
 def test_headers_changed_as_json(made: tuple[Any, int]) -> None:
     content, data = made
     check(compact(content), data)
 
 
-@settings(max_examples=1000, deadline=None)
-@given(mutated_bytes())
+@few_and_many(250, 1000, mutated_bytes())
 def test_headers_changed_as_bytes(made: tuple[bytes, int, int]) -> None:
     header, data, length = made
     check(header, data, max(0, length))

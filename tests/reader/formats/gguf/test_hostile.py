@@ -6,12 +6,12 @@ import struct
 import tracemalloc
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kinprint.errors import BadGguf, DtypeUnknown, KinprintError
 from kinprint.reader.formats.gguf.header import parse_gguf
 from kinprint.records import Header
+from tests.examples import few_and_many
 from tests.reader.formats.gguf.builder import (
     ARRAY,
     BOOL,
@@ -148,13 +148,14 @@ def test_every_truncation_is_noticed() -> None:
             parsed(VALID[:length])
 
 
-@given(
+@few_and_many(
+    100,
+    400,
     st.lists(
         st.tuples(st.integers(0, len(VALID) - 1), st.binary(min_size=1, max_size=9)), max_size=6
     ),
     st.integers(0, len(VALID)),
 )
-@settings(max_examples=400, deadline=None)
 def test_damage_never_surprises(changes: list[tuple[int, bytes]], cut: int) -> None:
     data = bytearray(VALID)
     for place, replacement in changes:

@@ -8,13 +8,13 @@ import tarfile
 import zipfile
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kinprint.errors import BadArchive, BadPickle, KinprintError
 from kinprint.reader.formats.torch.archive import parse_torch
 from kinprint.records import Header
+from tests.examples import few_and_many
 from tests.reader.formats.gguf.builder import Recorder
 from tests.reader.formats.torch import builder as build
 from tests.work import at_most
@@ -243,12 +243,13 @@ def test_every_truncation_is_noticed(data: bytes) -> None:
             parsed(data[:length])
 
 
-@given(
+@few_and_many(
+    150,
+    600,
     st.sampled_from([GOOD, GOOD_OLD]),
     st.lists(st.tuples(st.floats(0, 1), st.binary(min_size=1, max_size=8)), max_size=6),
     st.integers(0, 40),
 )
-@settings(max_examples=600, deadline=None)
 def test_damage_never_surprises(whole: bytes, changes: list[tuple[float, bytes]], cut: int) -> None:
     data = bytearray(whole)
     for where, replacement in changes:
