@@ -240,6 +240,39 @@ def test_after_closing_nothing_more_is_asked_for(mirror: MirrorServer, cache: Ca
     assert mirror.stats.count("storage") == asked
 
 
+def test_closing_wakes_those_whose_jobs_have_not_begun(mirror: MirrorServer, cache: Cache) -> None:
+    """One of two models fails while the other's jobs still queue: its thread must not wait on."""
+    source = open_source("zoo/base-a")
+    fetcher = Fetcher(cache=cache, policy=ReadPolicy(connections=1))
+    begun, go_on = threading.Semaphore(0), threading.Event()
+
+    def hold(want: Want) -> None:
+        begun.release()
+        go_on.wait()
+
+    def asking(start: int) -> threading.Thread:
+        def ask() -> None:
+            with contextlib.suppress(Exception, CancelledError):
+                fetcher.each(wants(source, (start, start + 100)), hold)
+
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        return thread
+
+    holding = [asking(at) for at in (0, 200_000)]  # all threads that the pool has
+    for _ in holding:
+        begun.acquire()
+    waiting = asking(400_000)
+    while not fetcher._pool._work_queue.qsize():
+        time.sleep(0.01)
+    fetcher.close()
+    go_on.set()
+    for thread in (*holding, waiting):
+        thread.join(30)
+    assert not waiting.is_alive()
+    assert not begun.acquire(blocking=False)  # what had not begun did not begin
+
+
 def _ignoring_errors(fetcher: Fetcher, asked: list[Want]) -> None:
     with contextlib.suppress(Exception, CancelledError):
         fetcher.ensure(asked)

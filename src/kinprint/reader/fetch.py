@@ -133,9 +133,12 @@ class Fetcher:
         return Cost(total.bytes, total.requests, time.monotonic() - self._started)
 
     def close(self) -> None:
-        """Begin nothing more; what is stored stays, and nobody waits for a slow server."""
+        """Begin nothing more; what is stored stays, and nobody waits for a slow server.
+
+        Jobs that have not begun end as such: a pool that drops them wakes nobody who waits.
+        """
         self._closed.set()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.shutdown(wait=False)
 
     def open(self, given: str) -> Source:
         """The source that `given` names; a recorded one in place of it, where there is one."""
@@ -213,6 +216,7 @@ class Fetcher:
             self._worker.busy = True
             try:
                 with until(self._closed):
+                    check()
                     self._read_parts(want, parts)
                     return action(want) if action is not None else None
             finally:
