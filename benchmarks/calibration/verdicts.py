@@ -13,22 +13,19 @@ from typing import Any
 
 import kinprint
 from benchmarks.calibration.judging import Known
+from benchmarks.redteam.truth import claims_of
 
 Row = dict[str, Any]
 
 
 def verdict(plan: str, known: Known, first: Path, second: Path) -> Row:
     """What is said of one pair, and how alike the most alike part of each kind is."""
-    found = kinprint.compare(first, second, hashes=False).to_dict()["verdict"]
-    alike: dict[str, float] = {}
-    for part in found["parts"]:
-        if part.get("likeness") is not None:
-            component = str(part["component"])
-            alike[component] = max(alike.get(component, -1.0), part["likeness"])
+    found = claims_of(kinprint.compare(first, second, hashes=False).to_dict())
+    alike = found.most_alike
     return {
         "plan": plan, "kind": known.kind, "how": known.how,
         "first": known.first, "second": known.second,
-        "relation": found["relation"], "log10_p": found["link"]["log10_p"],
+        "relation": found.relation, "log10_p": found.log10_p,
         **{f"most alike {component}": round(most, 3) for component, most in alike.items()},
     }  # fmt: skip
 

@@ -82,11 +82,7 @@ def _truth(row: Row) -> str:
 
 
 def _most_alike(claims: Claims | None) -> str:
-    """How alike the most alike part of each kind is, where something is linked."""
-    most: dict[str, float] = {}
-    for one in () if claims is None else claims.parts:
-        if one.likeness is not None:
-            most[one.component] = max(one.likeness, most.get(one.component, -1.0))
+    most = {} if claims is None else claims.most_alike
     return "; ".join(f"{component} {likeness:.2f}" for component, likeness in most.items())
 
 

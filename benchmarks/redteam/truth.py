@@ -175,6 +175,15 @@ class Claims(Struct, frozen=True):
     planned: int = 0
     layers: float | None = None
 
+    @property
+    def most_alike(self) -> dict[str, float]:
+        """How alike the most alike part of each kind is, where something is linked."""
+        most: dict[str, float] = {}
+        for one in self.parts:
+            if one.likeness is not None:
+                most[one.component] = max(one.likeness, most.get(one.component, -1.0))
+        return most
+
 
 class Reading(Struct, frozen=True):
     """A level and a budget, what is within reach there, and whether the models were swapped."""
