@@ -137,6 +137,7 @@ class PartClaim(Struct, frozen=True):
     Without a layer it speaks of all layers together, without a tower of any. Layer -1 is outside
     the layers. `state` has the words of `PartState`; `learnt` is whether the part is said to be
     taken over as trained, None where nothing is said about that; `likeness` is how alike it is.
+    `of_second` says that it is a part of the second model, to which none of the first answers.
     """
 
     component: str
@@ -145,6 +146,7 @@ class PartClaim(Struct, frozen=True):
     tower: str | None = None
     learnt: bool | None = None
     likeness: float | None = None
+    of_second: bool = False
 
     def __str__(self) -> str:
         place = "" if self.layer is None else f" {self.layer}"
@@ -231,6 +233,7 @@ def _stated(parts: Iterable[Mapping[str, Any]]) -> Iterator[PartClaim]:
             tower=str(part.get("tower") or ""),
             learnt=one.get("learnt"),
             likeness=one.get("likeness"),
+            of_second=bool(one.get("of_second")),
         )
 
 
@@ -285,7 +288,10 @@ def falsehoods(claims: Claims, truth: Truth, reading: Reading) -> list[str]:
         false.append("said that it would have seen what is there")
     if reading.budget is not None and claims.planned > reading.budget:
         false.append(f"reads {claims.planned} bytes")
-    wrong = (_false_part(claim, truth.facts_about(claim)) for claim in claims.parts)
+    wrong = (
+        _false_part(claim, truth.seen_from(claim.of_second).facts_about(claim))
+        for claim in claims.parts
+    )
     false.extend(filter(None, wrong))
     if reading.reach is Reach.WHOLE and truth.layers is not None:
         said = claims.layers or 0.0
@@ -322,7 +328,9 @@ def _missing(claims: Claims, truth: Truth) -> Iterator[str]:
         about = [
             claim
             for claim in claims.parts
-            if _meets(where, claim) and not any(_meets(one, claim) for one in earlier)
+            if not (claim.of_second and truth.swapped is not None)
+            and _meets(where, claim)
+            and not any(_meets(one, claim) for one in earlier)
         ]
         wrong = [claim for claim in about if claim.state not in wanted]
         if not about:

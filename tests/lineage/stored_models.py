@@ -17,7 +17,7 @@ from kinprint.lineage.results import Settings
 from kinprint.reader.fetch import Fetcher
 
 Array = NDArray[Any]
-LAYERS, WIDTH, UNITS, HEADS, GROUPS, SIZE, VOCABULARY = 4, 64, 48, 4, 2, 16, 96
+LAYERS, WIDTH, UNITS, HEADS, GROUPS, SIZE, VOCABULARY = 3, 64, 48, 4, 2, 16, 96
 LLAMA = {
     "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": WIDTH,
     "num_attention_heads": HEADS, "num_key_value_heads": GROUPS, "head_dim": SIZE,

@@ -129,17 +129,23 @@ def some_of(all_of: Sequence[Mutation], count: int) -> list[Mutation]:
     return list(islice(all_of, 0, None, step))
 
 
-def test_no_mutation_crashes_and_the_rest_is_compared(family: tuple[Path, list[Mutation]]) -> None:
+@pytest.mark.parametrize("count", [10, pytest.param(20, marks=pytest.mark.slow)])
+def test_no_mutation_crashes_and_the_rest_is_compared(
+    family: tuple[Path, list[Mutation]], count: int
+) -> None:
     folder, all_of = family
-    for mutation in some_of(all_of, 20):
+    for mutation in some_of(all_of, count):
         found = compared(folder, mutation, "parent")
         assert not isinstance(found, KinprintError), (mutation.name, str(found))
         assert found.verdict.relation in RELATED, mutation.name
 
 
-def test_a_mutated_model_is_no_relative_of_a_stranger(family: tuple[Path, list[Mutation]]) -> None:
+@pytest.mark.parametrize("count", [5, pytest.param(10, marks=pytest.mark.slow)])
+def test_a_mutated_model_is_no_relative_of_a_stranger(
+    family: tuple[Path, list[Mutation]], count: int
+) -> None:
     folder, all_of = family
-    for mutation in some_of(all_of[7:], 10):
+    for mutation in some_of(all_of[7:], count):
         found = compared(folder, mutation, "stranger")
         assert not isinstance(found, KinprintError), (mutation.name, str(found))
         assert found.verdict.relation in STRANGERS, mutation.name

@@ -103,10 +103,10 @@ def test_a_table_does_not_make_a_model_of_other_layers_derived(tmp_path: Path) -
     layers = {name: one for name, one in MODEL.items() if "embed" not in name}
     beside = verdict(tmp_path / "beside", layers, renamed(MODEL | {table: large}))
     assert beside.amount.linked < 0.5 and beside.amount.layers is None
-    fewer = {name: one for name, one in MODEL.items() if "layers.3" not in name}
+    fewer = {name: one for name, one in MODEL.items() if "layers.2" not in name}
     there = verdict(tmp_path / "layers", renamed(fewer, "u"), MODEL)
     alone = {one.part.layer for one in there.parts if one.of_second}
-    assert alone == {3} and {one.part.layer for one in there.parts if one.partner is None} == set()
+    assert alone == {2} and {one.part.layer for one in there.parts if one.partner is None} == set()
 
 
 @pytest.mark.parametrize("rows", [slice(None), slice(-16, None)])
@@ -125,11 +125,11 @@ def test_a_tensor_that_was_changed_is_told_from_those_that_were_not(
 
 def test_what_is_not_found_is_not_called_without_a_trace(tmp_path: Path) -> None:
     """A stranger with one feed-forward of the model."""
-    other = llama(2) | {name: one for name, one in MODEL.items() if ".3.mlp." in name}
+    other = llama(2) | {name: one for name, one in MODEL.items() if ".2.mlp." in name}
     found = verdict(tmp_path, MODEL, renamed(other))
     assert found.relation is Relation.PARTIAL
     equal = {one.part.layer for one in found.parts if one.state is PartState.EQUAL}
-    assert equal == {3}
+    assert equal == {2}
     assert {one.state for one in found.parts} == {PartState.EQUAL, PartState.NOT_COMPARABLE}
 
 
@@ -137,6 +137,14 @@ def test_without_any_known_name_there_are_no_parts_and_it_is_said(tmp_path: Path
     found = verdict(tmp_path, renamed(MODEL), renamed(dict(reversed(MODEL.items())), "x"))
     assert found.relation is Relation.SAME_WEIGHTS and not found.parts
     assert found.reasons == (VerdictReason.SAME_CONTENTS_UNNAMED,)
+
+
+def test_what_no_test_reads_takes_nothing_of_a_budget(tmp_path: Path) -> None:
+    """Two models that would fit as a whole, and of which contents alone are looked at."""
+    model = llama(1, width=256, units=768)
+    budget = int(2.2 * sum(one.nbytes for one in model.values()))
+    found = verdict(tmp_path, renamed(model), renamed(model, "x"), budget=budget)
+    assert found.relation is Relation.SAME_WEIGHTS
 
 
 def test_parts_that_hold_constants_alone_were_read_and_tell_nothing(tmp_path: Path) -> None:

@@ -139,6 +139,8 @@ def test_an_adapter_claims_what_it_was_trained_on(models: Path, tmp_path: Path) 
     found = compared(str(folder), base)
     assert [(one.model, one.relation) for one in found.subjects[0].claims] == [(base, "adapter")]
     assert found.verdict.relation in ("derived", "identical")
+    (label,) = found.labels
+    assert "counts as its own" in str(label)
 
 
 def test_what_a_merged_model_kept_of_an_adapter_is_no_claim_to_be_one(models: Path) -> None:

@@ -22,12 +22,13 @@ from kinprint.lineage.results import Comparison, Settings
 from kinprint.lineage.side import alone, copied_channels
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Component, VerdictReason
-from tests.conftest import DEMO, ZOO
+from tests.conftest import ZOO
+from tests.fewer_layers import short_zoo
 from tests.lineage.stored_models import LLAMA, llama, stored
 
 Tensors = dict[str, np.ndarray]
 Change = Callable[[Tensors], None]
-LAYERS = 6
+LAYERS = 3
 SILENT = ("no-evidence", "untestable")
 ACCUSED = ("identical", "derived", "partial")
 # Signs that a tool fixed by a rule are dependent indeed; no test can tell that from a common
@@ -37,7 +38,7 @@ RULED = ("canonical signs",)
 
 def read(name: str) -> Tensors:
     found: Tensors = {}
-    for file in sorted((DEMO / "zoo" / name).glob("*.safetensors")):
+    for file in sorted((short_zoo(LAYERS) / name).glob("*.safetensors")):
         found |= {key: value.astype(np.float32) for key, value in load_file(file).items()}
     return found
 
@@ -47,7 +48,7 @@ def write(folder: Path, name: str, source: str, change: Change | None = None) ->
     place = folder / name
     place.mkdir()
     for file in ("config.json", "tokenizer.json"):
-        shutil.copy(DEMO / "zoo" / source / file, place / file)
+        shutil.copy(short_zoo(LAYERS) / source / file, place / file)
     tensors = read(source)
     if change is not None:
         change(tensors)
@@ -162,9 +163,9 @@ def blank_half(tensors: Tensors) -> None:
 
 def broken(tensors: Tensors) -> None:
     for name, values in tensors.items():
-        if "layers.2" in name:
+        if "layers.1" in name:
             values[:] = np.nan
-        if "layers.3" in name:
+        if "layers.2" in name:
             values.reshape(-1)[0] = np.inf
 
 
@@ -307,7 +308,7 @@ def began_as_repeated_identities(tensors: Tensors) -> None:
 
 def one_identity(tensors: Tensors) -> None:
     """In the outputs of one layer's attention only."""
-    values = tensors["model.layers.2.self_attn.o_proj.weight"]
+    values = tensors["model.layers.1.self_attn.o_proj.weight"]
     values += 8 * values.std() * np.eye(*values.shape, dtype=np.float32)
 
 
@@ -427,7 +428,7 @@ def test_equal_tokenizer_and_configuration_are_no_evidence(tmp_path: Path) -> No
             scale = 0.1 if values.ndim == 1 else 0.02
             tensors[name] = random.normal(float(values.ndim == 1), scale, values.shape)
 
-    found = compare(DEMO / "zoo" / "base-a", write(tmp_path, "drawn", "base-a", drawn))
+    found = compare(short_zoo(LAYERS) / "base-a", write(tmp_path, "drawn", "base-a", drawn))
     assert found.verdict.relation == "no-evidence"
     assert found.verdict.power, "an honest negative says what it would have seen"
 
@@ -450,7 +451,7 @@ def test_a_descendant_with_the_same_start_is_found(change: Change, tmp_path: Pat
 def test_a_guard_does_not_blind(change: Change, tmp_path: Path) -> None:
     """The same surgery on a child still leaves it related to its parent."""
     child = write(tmp_path, "child", "a-cpt", change)
-    found = compare(DEMO / "zoo" / "base-a", child)
+    found = compare(short_zoo(LAYERS) / "base-a", child)
     assert found.verdict.relation == "derived"
 
 

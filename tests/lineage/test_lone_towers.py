@@ -168,9 +168,9 @@ def test_layers_that_draft_are_not_the_same_where_one_model_has_them(
     ours, theirs = (tensors_of(short_zoo() / name) for name in ("base-a", "base-b"))
     config = json.loads((short_zoo() / "base-a/config.json").read_text())
     draft = {
-        name.replace("model.layers.2.", "mtp.layers.0."): one
+        name.replace("model.layers.1.", "mtp.layers.0."): one
         for name, one in theirs.items()
-        if ".layers.2." in name
+        if ".layers.1." in name
     }
     name = stored(tmp_path / "a", ours | draft, config)
     shutil.copy(short_zoo() / "base-a/tokenizer.json", name)

@@ -16,14 +16,14 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
-from kinprint.demo import FOLDER
+from benchmarks.redteam import surgery
 from kinprint.lineage.compare import compare_models
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.parts.scores import _linked_heads, linked_rows, part_scores
 from kinprint.lineage.results import Settings
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Component, PartState, Reason, Relation, Verdict
-from tests.fewer_layers import short_zoo
+from tests.fewer_layers import LAYERS, fewer_layers, short_zoo
 from tests.lineage.made import made as made_sample
 from tests.lineage.stored_models import LLAMA, llama, stored
 
@@ -102,7 +102,7 @@ def test_a_layer_in_a_stranger_was_taken_over(
 
 def test_layers_that_are_there_twice_bring_their_norms(tmp_path: Path, parent: Tensors) -> None:
     """Trained on after stacking, so that no row is equal; seen alike from either model."""
-    order = (0, 1, 2, 1, 2)
+    order = (0, 1, 0, 1)
     deeper = {name: own for name, own in parent.items() if ".layers." not in name}
     for to, at in enumerate(order):
         start = f"model.layers.{at}."
@@ -164,16 +164,12 @@ def test_a_fine_tune_of_the_same_numbers_is_no_cast(tmp_path: Path, parent: Tens
     assert found.relation is Relation.DERIVED
 
 
-def test_an_average_with_a_stranger_holds_weights_of_both(
-    tmp_path: Path, parent: Tensors, stranger: Tensors
-) -> None:
-    mixed = {
-        name: ((parent[name].astype(np.float32) + own.astype(np.float32)) / 2).astype(own.dtype)
-        for name, own in stranger.items()
-    }
-    other = made(tmp_path / "mixed", mixed)
-    for one in ("base-a", "base-b"):
-        assert verdict(str(short_zoo() / one), other).relation is Relation.DERIVED
+def test_an_average_with_a_stranger_holds_weights_of_both(tmp_path: Path) -> None:
+    names = "base-a", "base-b"
+    mixed = surgery.mixed([(fewer_layers(name, 3), 0.5) for name in names])
+    other = mixed.write(tmp_path / "mixed")
+    for name in names:
+        assert verdict(str(short_zoo(3) / name), str(other)).relation is Relation.DERIVED
 
 
 def test_gains_written_in_are_norms_taken_over(
@@ -196,7 +192,7 @@ def test_gains_overwritten_with_a_strangers_do_not_hide_a_descendant(
         "input_layernorm": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
         "post_attention_layernorm": ("mlp.gate_proj", "mlp.up_proj"),
     }
-    for layer in range(3):
+    for layer in range(LAYERS):
         root = f"model.layers.{layer}"
         for norm, matrices in readers.items():
             name = f"{root}.{norm}.weight"
@@ -220,7 +216,7 @@ def test_a_numbering_after_another_model_is_no_common_initialisation(
     from scipy.optimize import linear_sum_assignment
 
     framed = dict(stranger)
-    for layer in range(3):
+    for layer in range(LAYERS):
         keys = {
             role: f"model.layers.{layer}.mlp.{role}_proj.weight" for role in ("gate", "up", "down")
         }
@@ -289,11 +285,11 @@ def test_one_equal_part_is_a_link_by_itself(
     tmp_path: Path, parent: Tensors, stranger: Tensors
 ) -> None:
     """No test of the menu looks at a single norm; equal numbers need none."""
-    name = "model.layers.2.input_layernorm.weight"
+    name = f"model.layers.{LAYER}.input_layernorm.weight"
     thief = {**stranger, name: parent[name]}
     found = verdict(str(short_zoo() / "base-a"), made(tmp_path / "thief", thief))
     assert found.relation is Relation.PARTIAL and found.linked == (Component.NORMS,)
-    assert states(found)[Component.NORMS, 2] is PartState.SHARED
+    assert states(found)[Component.NORMS, LAYER] is PartState.SHARED
 
 
 def test_the_likeness_of_an_embedding_is_a_correlation(parent: Tensors, tune: Verdict) -> None:
@@ -305,7 +301,7 @@ def test_the_likeness_of_an_embedding_is_a_correlation(parent: Tensors, tune: Ve
     lengths = np.sqrt(np.square(own).sum(axis=0) * np.square(child).sum(axis=0))
     expected = float(((own * child).sum(axis=0) / lengths).mean())
     embedding = next(one for one in tune.parts if one.part.component is Component.EMBEDDING)
-    assert embedding.likeness == pytest.approx(expected, abs=0.02) and expected < 0.7
+    assert embedding.likeness == pytest.approx(expected, abs=0.02) and expected < 0.8
 
 
 def test_a_copy_with_more_units_holds_other_weights(parent: Tensors, tmp_path: Path) -> None:
@@ -359,7 +355,7 @@ def test_swapping_the_models_changes_nothing_but_their_places(tune: Verdict) -> 
 
 def test_swapping_a_deeper_model_changes_nothing_either(parent: Tensors, tmp_path: Path) -> None:
     """Layers stand in a deeper stranger at other places, and one of them twice."""
-    shards = (FOLDER / "zoo" / "base-b").glob("model-*.safetensors")
+    shards = (short_zoo(6) / "base-b").glob("model-*.safetensors")
     deeper = {name: tensor for shard in shards for name, tensor in load_file(shard).items()}
     for layer, source in ((2, 0), (4, 1), (6, 0)):
         for name, tensor in parent.items():
@@ -426,7 +422,7 @@ def test_why_nothing_is_known_of_a_part_is_true(
     def prepared(tensors: Tensors) -> Tensors:
         new = dict(tensors) | {"lm_head.weight": tensors["model.embed_tokens.weight"][::-1].copy()}
         for name, one in tensors.items():
-            if ".layers.2." in name:
+            if f".layers.{LAYER}." in name:
                 new[name] = np.ones_like(one)
         return new
 
@@ -436,11 +432,11 @@ def test_why_nothing_is_known_of_a_part_is_true(
     reasons = {(one.part.component, one.part.layer): one.reason for one in found.parts}
     assert reasons[Component.HEAD, None] == Reason.PART_WITHOUT_TEST.message()
     assert reasons[Component.EMBEDDING, None] == Reason.PART_CHANNELS_RENAMED.message()
-    assert reasons[Component.NORMS, 1] == Reason.PART_CHANNELS_RENAMED.message()
-    assert reasons[Component.NORMS, 2] == Reason.PART_FLAT.message()
+    assert reasons[Component.NORMS, 0] == Reason.PART_CHANNELS_RENAMED.message()
+    assert reasons[Component.NORMS, LAYER] == Reason.PART_FLAT.message()
     for component in (Component.ATTENTION, Component.FEED_FORWARD):
-        assert reasons[component, 1] == Reason.PART_BLIND.message()
-        assert reasons[component, 2] == Reason.PART_SILENT.message()
+        assert reasons[component, 0] == Reason.PART_BLIND.message()
+        assert reasons[component, LAYER] == Reason.PART_SILENT.message()
 
 
 def test_equal_numbers_that_are_too_few_are_called_equal_all_the_same(tmp_path: Path) -> None:
@@ -577,7 +573,7 @@ def test_no_more_is_said_to_be_linked_than_the_units_that_are(
         tensors[name][some] = planted[name][some]
     found = verdict(str(short_zoo() / "base-a"), made(tmp_path / "child", tensors))
     shares = [one.sure for one in found.parts if one.part.component is Component.FEED_FORWARD]
-    assert shares == pytest.approx(3 * [units / 352], abs=0.01)
+    assert shares == pytest.approx(LAYERS * [units / 352], abs=0.01)
 
 
 def test_no_more_is_said_to_be_linked_than_the_tokens_that_are(
@@ -585,12 +581,12 @@ def test_no_more_is_said_to_be_linked_than_the_tokens_that_are(
 ) -> None:
     name = "model.embed_tokens.weight"
     table = stranger[name].copy()
-    table[:400] = parent[name][:400]
+    table[:100] = parent[name][:100]
     found = verdict(
         str(short_zoo() / "base-a"), made(tmp_path / "child", {**stranger, name: table})
     )
     shares = [one.sure for one in found.parts if one.part.component is Component.EMBEDDING]
-    assert shares == pytest.approx([400 / 4096], abs=0.01)
+    assert shares == pytest.approx([100 / 1024], abs=0.01)
 
 
 def test_no_more_is_said_to_be_linked_than_the_heads_that_are(
@@ -604,7 +600,7 @@ def test_no_more_is_said_to_be_linked_than_the_heads_that_are(
         tensors[name][some] = planted[name][some]
     found = verdict(str(short_zoo() / "base-a"), made(tmp_path / "child", tensors))
     shares = [one.sure for one in found.parts if one.part.component is Component.ATTENTION]
-    assert shares == pytest.approx(3 * [0.5], abs=0.03)
+    assert shares == pytest.approx(LAYERS * [0.5], abs=0.03)
 
 
 def test_heads_with_few_planes_are_linked_too() -> None:

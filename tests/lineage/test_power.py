@@ -20,9 +20,9 @@ from tests.lineage.made import each_matrix, keyed, made
 from tests.lineage.null_pairs import plain
 
 CHARGE = Charge.for_menu(menu())
-DRAWS = 40
+DRAWS = 24
 # Of that many draws, so many are seen but for a chance of 1 in 500 if each is with 0.9.
-SEEN = 30
+SEEN = 17
 
 
 def model(seed: int) -> Sample:

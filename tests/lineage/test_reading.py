@@ -271,13 +271,13 @@ def test_experts_and_routers(tmp_path: Path, fetcher: Fetcher) -> None:
     sample = final(sampled([stored(tmp_path / "a", raw, config)], fetcher))[0]
     assert not sample.units
     assert set(sample.experts) == {(layer, e) for layer in range(LAYERS) for e in range(4)}
-    root = "model.layers.3.block_sparse_moe"
-    one = sample.experts[3, 2]
+    root = "model.layers.2.block_sparse_moe"
+    one = sample.experts[2, 2]
     assert one.gate is not None
     assert np.array_equal(one.gate, raw[f"{root}.experts.2.w1.weight"])
     assert np.array_equal(one.up, raw[f"{root}.experts.2.w3.weight"])
     assert np.array_equal(one.down, raw[f"{root}.experts.2.w2.weight"].T)
-    assert np.array_equal(sample.routers[3], raw[f"{root}.gate.weight"])
+    assert np.array_equal(sample.routers[2], raw[f"{root}.gate.weight"])
 
 
 def test_units_that_are_stored_as_rows_come_with_what_they_send_out(

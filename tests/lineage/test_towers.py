@@ -180,10 +180,10 @@ def test_layers_are_what_tensors_say(tmp_path: Path, stated: int, first: int) ->
 
 def test_the_main_tower_keeps_most_of_a_budget(tmp_path: Path, fetcher: Fetcher) -> None:
     name = stored(tmp_path / "a", llava(1, 2), LLAVA)
-    sampler = sampled([name], fetcher, budget=600_000)
+    sampler = sampled([name], fetcher, budget=550_000)
     _, other = sampler.models[0]
     assert sampler.whole == (False,)
-    assert 0 < other.plan.bytes <= 150_000 and sampler.bytes <= 600_000
+    assert 0 < other.plan.bytes <= 150_000 and sampler.bytes <= 550_000
     assert final(sampler)[0].units and sampler.towers(1)[0][1].units
 
 

@@ -17,6 +17,7 @@ from kinprint.lineage.compare import compare_models
 from kinprint.lineage.results import Settings
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import SINGLE
+from tests.fewer_layers import fewer_layers
 
 Tensors = dict[str, NDArray[Any]]
 TABLE = "model.layers.0.extra"
@@ -26,9 +27,7 @@ QUERY = "model.layers.0.self_attn.q_proj.weight"
 @pytest.fixture(scope="module")
 def model() -> Checkpoint:
     """Two layers of a trained model."""
-    whole = Zoo(DEMO)["base-a"]
-    left = [name for name in whole.tensors if any(f".{layer}." in name for layer in range(2, 6))]
-    return whole.without(left).changed({}, num_hidden_layers=2)
+    return fewer_layers("base-a")
 
 
 def doubled(model: Checkpoint, seed: int) -> Tensors:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.lineage.stored_models import LLAMA, Array, llama, stored
 
-WIDTH, UNITS, LAYERS = 48, 96, 4
+WIDTH, UNITS, LAYERS = 48, 96, 3
 VISION: dict[str, Any] = {
     "model_type": "clip_vision_model", "hidden_size": WIDTH, "num_attention_heads": 4,
     "num_hidden_layers": LAYERS, "intermediate_size": UNITS, "hidden_act": "quick_gelu",

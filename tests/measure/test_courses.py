@@ -39,7 +39,9 @@ def test_a_formula_is_told_by_half_of_its_numbers(name: str, kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [np.float32, ml_dtypes.bfloat16])
-@pytest.mark.parametrize("shape", [(1, 32), (1, 256), (8, 64), (48, 96)])
+@pytest.mark.parametrize(
+    "shape", [(1, 32), (1, 256), (8, 64), pytest.param((48, 96), marks=pytest.mark.slow)]
+)
 def test_numbers_that_were_learnt_or_drawn_have_no_course(
     shape: tuple[int, int], kind: Any
 ) -> None:

@@ -38,7 +38,7 @@ def test_rows_come_in_runs_from_every_part(height: int, count: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["cosine", "pearson", "row_cosine_mean"])
-@pytest.mark.parametrize("rows", [16, 64])
+@pytest.mark.parametrize("rows", [16, pytest.param(64, marks=pytest.mark.slow)])
 def test_intervals_cover_the_whole_as_often_as_they_say(name: str, rows: int) -> None:
     rng = np.random.default_rng(3)
     covered = 0

@@ -101,7 +101,7 @@ def test_the_power_of_blocks_is_what_it_says(n: int, most: float, log10_alpha: f
 
 
 @pytest.mark.parametrize(("n", "most"), [(64, 1.0), (128, 0.99), (1022, 0.95)])
-@pytest.mark.parametrize("log10_alpha", [-6.0, -9.0])
+@pytest.mark.parametrize("log10_alpha", [pytest.param(-6.0, marks=pytest.mark.slow), -9.0])
 def test_the_power_of_signed_blocks_is_what_it_says(
     n: int, most: float, log10_alpha: float
 ) -> None:

@@ -16,11 +16,12 @@ from tests.nulls.simulations import BY_WORLD, independent_fisher
 REPEATS = 2000
 
 
+@pytest.mark.parametrize("repeats", [REPEATS // 4, pytest.param(REPEATS, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("test", BY_WORLD)
 @pytest.mark.parametrize("kind", worlds.KINDS)
-def test_no_level_is_reached_too_often(test: str, kind: str) -> None:
+def test_no_level_is_reached_too_often(test: str, kind: str, repeats: int) -> None:
     rng = np.random.default_rng(worlds.KINDS.index(kind))
-    worlds.assert_valid(BY_WORLD[test](kind, REPEATS, rng))
+    worlds.assert_valid(BY_WORLD[test](kind, repeats, rng))
 
 
 def test_fisher_is_uniform_for_independent_tests() -> None:

@@ -1,7 +1,7 @@
 """Crafted pairs with a known truth: nothing false is said about them.
 
 The pairs of `benchmarks.redteam` that the models of the package suffice for: one or two of a kind
-as people compare them, most of them made of the first three layers, and all of them with all layers
+as people compare them, most of them made of the first two layers, and all of them with all layers
 among the slow tests, at a lower level and within a small budget too. What is known to be false
 today stands in `benchmarks/redteam/known_false.py`.
 """
@@ -24,7 +24,9 @@ from tests.fewer_layers import fewer_layers
 WHOLE = {
     # made of later layers, or about their number
     "some-units-with-noise", "keys-as-values", "one-number-changed", "depth-upscaled",
-    "depth-pruned-and-tuned", "broken-layer-missing", "layer-moved",
+    "depth-pruned-and-tuned", "broken-layer-missing", "broken-norm-too-short",
+    "broken-not-finite-gate", "layer-copied", "layer-moved", "laundered-with-a-raw-layer",
+    "input-norms-with-noise",
     # what is told depends on how much can be arranged, or was trained, over all layers
     "tuned-with-gains-moved", "tuned-beside-framed-attention", "embedding-copied-framed",
     "first-weights-with-gains",
@@ -33,15 +35,27 @@ WHOLE = {
 }  # fmt: skip
 """Pairs that need all layers of the models that they are made of."""
 SIBLINGS = {
-    "cast-nf4", "cast-from-master", "other-shards", "fused", "laundered-with-swapped-gates",
-    "merger-copied", "encoder-of-a-multimodal-model", "feed-forwards-copied", "low-rank-update",
-    "broken-gate-narrower", "broken-embedding-narrower", "broken-empty-tensor",
+    # what others are made of too, and more
+    "attention-copied", "norms-copied", "feed-forwards-copied", "half-the-units", "rows-moved",
+    "units-permuted", "signs-flipped-folded", "laundered-copy", "laundered-with-swapped-gates",
+    "framed", "framed-with-columns", "strangers", "strangers-one-pattern", "low-rank-update",
+    "framed-with-rows", "framed-with-a-narrow-feed-forward", "twins-hardly-trained-with-gains",
+    "cast-int8",
+    # what `tests/lineage/test_guards.py` does to strangers too
+    "strangers-cloned-units", "strangers-positions-in-the-embedding",
+    "strangers-channels-sorted-by-mean", "strangers-began-as-the-identity",
+    # what differs in one number, place or format
+    "cast-nf4", "cast-from-master", "other-shards", "fused", "scaled", "average-50",
+    "framed-by-gains", "twins-hardly-trained", "strangers-equal-tables", "multimodal-strangers",
+    "merger-copied", "encoder-of-a-multimodal-model", "tables-crossed",
+    "strangers-gains-of-a-formula", "strangers-hadamard-outputs", "broken-gate-narrower",
+    "broken-embedding-narrower", "broken-empty-tensor",
 }  # fmt: skip
 """Pairs that are made much like others of the short form; the slow tests have them all."""
 
 
 class FewerLayers(Zoo):
-    """The same models, of which each has its first three layers alone."""
+    """The same models, of which each has its first two layers alone."""
 
     def __getitem__(self, name: str) -> Checkpoint:
         return fewer_layers(name)

@@ -35,7 +35,21 @@ def test_header_is_the_official_one(tensors: dict[str, tuple[str, list[int]]]) -
     assert len(official) == len(ours) + sum(slot.nbytes for slot in slots)
 
 
-@pytest.mark.parametrize("name", replica_names())
+SIBLINGS = {
+    "Qwen/Qwen1.5-7B-Chat",
+    "mistralai/Mistral-7B-Instruct-v0.3",
+    "01-ai/Yi-1.5-9B-Chat",
+}
+"""Replicas of dense models, of which two more are read in every run."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in SIBLINGS else name
+        for name in replica_names()
+    ],
+)
 def test_official_reader_opens_every_shard(built: Path, name: str) -> None:
     layout = layout_of(name)
     known = {(path, slot.name) for path, slot in written(layout)}

@@ -160,7 +160,7 @@ def strangers_cosines(zoo: Zoo, seed: int, rng: Rng) -> Pair:
 
 @case(
     "outputs-of-other-formulas",
-    true("partial", "derived", "derived", {attention(): Fact.KIN}, Fact.EQUAL),
+    true("partial", "derived same-weights", "derived", {attention(): Fact.KIN}, Fact.EQUAL),
 )
 def other_formulas(zoo: Zoo, seed: int, rng: Rng) -> Pair:
     """One model with Hadamard's matrix for outputs of attention here and cosines there."""

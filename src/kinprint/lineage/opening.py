@@ -142,7 +142,7 @@ def note_about(model: str, note: Message) -> Message:
 
 
 def labels_of(checkpoints: Sequence[Checkpoint]) -> tuple[Message, ...]:
-    """What models say they are not, each once."""
+    """What models are not by themselves, as replicas and adapters, each once."""
     labels = (
         text.message("note.about-model", model=one.ref.name, note=label)
         for one in checkpoints

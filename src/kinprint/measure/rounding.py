@@ -25,8 +25,7 @@ _FLOAT_FORMATS: tuple[tuple[Any, int], ...] = (
     (ml_dtypes.float8_e4m3fn, 8),
     (ml_dtypes.float8_e5m2, 8),
 )
-_TIES = 0.1  # of numbers that rounding twice puts elsewhere: 0.06 were seen
-_TWICE, _SUBNORMAL = 2.0**-8 + 2.0**-11, 2.0**-24  # what rounding to each of them changes
+_TIES = 0.25  # of numbers that rounding twice may put elsewhere: of many a sixteenth, of few more
 _COARSEST = 1.0  # more than the square of what two bits miss by; strangers differ by 2
 _FEW_BLOCKS = 16  # blocks, or some more, of which some must lie on a grid before all are looked at
 _FILLED = 0.15  # of a step: what rounding changes numbers by is 0.29 of it on the average
@@ -337,11 +336,20 @@ def _falls(x: Floats, y: Floats) -> float:
 
 
 def _one_master(half: Floats, bf16: Floats) -> bool:
-    """Whether float16 and bfloat16 may be rounded from one master: a tie may fall either way."""
-    again = half.astype(ml_dtypes.bfloat16).astype(np.float32)
+    """Whether float16 and bfloat16 may be rounded from one master.
+
+    That lies within half a step of float16, and rounding keeps the order: so do its ends.
+    """
+    again = _in_bf16(half)
     if np.mean(again != bf16) > _TIES or np.mean(again == half) > 0.5:
         return False
-    return bool((np.abs(half - bf16) <= np.abs(bf16) * _TWICE + _SUBNORMAL).all())
+    with np.errstate(over="ignore", invalid="ignore"):
+        room = np.abs(np.spacing(half.astype(np.float16))).astype(np.float32) * np.float32(0.5)
+    return bool(((_in_bf16(half - room) <= bf16) & (bf16 <= _in_bf16(half + room))).all())
+
+
+def _in_bf16(rows: Floats) -> Floats:
+    return np.asarray(rows.astype(ml_dtypes.bfloat16).astype(np.float32))
 
 
 def _distinct(rows: Floats) -> float:

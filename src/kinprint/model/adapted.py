@@ -6,7 +6,7 @@ opened, and both names are shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -54,7 +54,7 @@ class AdaptedModel(Model):
             cause = message("cause.adapter.no-names", base=base.name)
             raise BadAdapter(file=checkpoint.shards[0], cause=cause)
         under = full_titles([base.checkpoint.ref])[0]
-        checkpoint.notes.append(message("note.adapter", base=under))
+        checkpoint.labels.append(message("note.adapter", base=under))
         if adapter.base not in (None, base.checkpoint.ref.given, base.name):
             checkpoint.notes.append(
                 message("note.adapter-other-base", base=under, named=adapter.base)
@@ -84,7 +84,7 @@ class AdaptedModel(Model):
     def stored(self) -> frozenset[str]:
         """What is left of the base, and the adapter's tensors."""
         replaced = (name for name, update in self.updates.items() if not update.needs_base)
-        gone = {spec.name for name in replaced for spec in _specs(self.base.weights[name])}
+        gone = {spec.name for name in replaced for spec in self.base.weights[name].stored}
         pieces = (spec for piece in self.adapter.pieces for spec in piece.parts.values())
         return self.base.stored - gone | {spec.name for spec in pieces if spec.count}
 
@@ -146,11 +146,6 @@ def _with_rows(weight: Weight, rows: int) -> Weight:
     shape = (rows, layout.shape[1]) if layout.axis == 0 else (layout.shape[0], rows)
     part = replace(layout.parts[0], length=rows, period=rows)
     return replace(weight, layout=replace(layout, shape=shape, parts=(part,)))
-
-
-def _specs(weight: Weight) -> Iterable[TensorSpec]:
-    """The stored tensors that a weight is read from."""
-    return (weight.spec,) if weight.quantised is None else weight.quantised.parts.values()
 
 
 def _shape(weight: Weight) -> tuple[int, ...] | None:

@@ -8,7 +8,7 @@ either model.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -66,6 +66,11 @@ class Weight(msgspec.Struct, frozen=True, gc=False):
         if self.quantised is not None:
             return self.quantised.format
         return NumberFormat(self.spec.dtype, bits_of(self.spec.dtype))
+
+    @property
+    def stored(self) -> Collection[TensorSpec]:
+        """All stored tensors that it is made of: codes, and the scales to read them by."""
+        return (self.spec,) if self.quantised is None else self.quantised.parts.values()
 
 
 class Place(msgspec.Struct, frozen=True):

@@ -75,14 +75,14 @@ class Checkpoint:
             self.ref.name, self.files.values(), self.ref.path if focus is None else focus
         )
         self.notes: list[text.Message] = []
-        self.labels: list[text.Message] = []  # what the weights say they are not, as replicas do
+        self.labels: list[text.Message] = []  # what the weights are not, as those of replicas
         self._origins: dict[str, Mapping[str, Origin] | None] = {}  # by the shard of a replica
         self.components: tuple[Checkpoint, ...] = tuple(
             Checkpoint(source, fetcher, indexed=indexed, focus=folder)
             for folder in self.choice.components
         )
         self._headers: dict[str, Header] = {}
-        self._first_reads: dict[str, int] = {}  # how much of each was asked for at first
+        self._first_reads: dict[str, Sequence[ByteRange]] = {}  # what was asked for at first
         self.config: dict[str, Any] = {}
         self._config_bytes = 0
         self.index: ShardIndex | None = None
@@ -174,9 +174,17 @@ class Checkpoint:
         index = self.files[self.index.path].size if self.index is not None else 0
         index += self._config_bytes
         headers = [
-            max(header.extent, self._first_reads[shard]) for shard, header in self._headers.items()
+            max(header.extent, total(self._first_reads[shard]))
+            for shard, header in self._headers.items()
         ]
         return index + sum(headers)
+
+    def came_with_header(self, tensor: TensorSpec) -> int:
+        """How much of a tensor was read along with the header of its file; nothing of what an
+        adapter brings, whose files are not these."""
+        start, stop = tensor.offset, tensor.offset + tensor.nbytes
+        reads = self._first_reads.get(tensor.file, ())
+        return sum(max(min(stop, one.stop) - max(start, one.start), 0) for one in reads)
 
     @property
     def all_headers_bytes(self) -> int:
@@ -214,7 +222,7 @@ class Checkpoint:
             return
         wants = self._first_wants(unread)
         parsed = self.fetcher.each(wants, lambda want: self._parse(want.entry.path))
-        self._first_reads.update({want.entry.path: total(want.ranges) for want in wants})
+        self._first_reads.update({want.entry.path: want.ranges for want in wants})
         self._headers.update(zip(unread, parsed, strict=True))
         check = self.choice.weights.kind.check_parts
         if check is not None and len(self.shards) > 1 and self.complete:

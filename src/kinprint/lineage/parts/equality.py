@@ -196,7 +196,7 @@ def _tensors(a: Sample, b: Sample, part: Part, partner: Part, least: float) -> A
                 agreement = agreement.as_read()
             found[name] = replace(agreement, numbers=min(telling.get(name, (0,))))
     known = sum(sizes[0].get(name, 0) for name in found)
-    complete = sizes[0] == sizes[1] and known > _MOST * sum(map(max, numbers.values()))
+    complete = sizes[0] == sizes[1] and known >= _MOST * sum(map(max, numbers.values()))
     return Agreements(found, tuple(telling.values()), complete)
 
 

@@ -378,9 +378,11 @@ class Tower:
 
     @property
     def whole_bytes(self) -> int:
-        """Length of all its weights."""
-        specs = {place.weight.spec.name: place.weight.spec for place in self.places.values()}
-        return sum(spec.nbytes for spec in specs.values())
+        """Length of all its weights, but for what came with the headers."""
+        weights = (self.places[address].weight for address in self.weights)
+        specs = {spec.name: spec for weight in weights for spec in weight.stored}
+        known = self.model.checkpoint.came_with_header
+        return sum(spec.nbytes - known(spec) for spec in specs.values())
 
     @cached_property
     def opening_bytes(self) -> int:
