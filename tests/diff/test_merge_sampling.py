@@ -95,6 +95,20 @@ def test_intervals_hold_the_weights_of_whole_tensors(hub: Path) -> None:
     assert len(held) > 400 and sum(held) > 0.92 * len(held)
 
 
+@pytest.mark.parametrize(("second", "slices"), [(".layers.3.", True), ("mlp", False)])
+def test_tensors_taken_as_they_are_may_be_layers_of_two_models(
+    second: str, slices: bool, tmp_path: Path
+) -> None:
+    models = drawn(1), drawn(2)
+    tensors = {name: models[second in name][name] for name in models[0]}
+    family = Family(tmp_path, *models, tensors)
+    parents = [family.write(name, one) for name, one in zip("ab", models, strict=True)]
+    found = kinprint.unmerge(family.write("child", tensors), parents, sample=True)
+    assert found.outcome is MergeOutcome.RECIPE and found.share == 1.0
+    assert (MergeMethod.PASSTHROUGH in found.methods) == slices
+    assert found.methods[:2] == (MergeMethod.LINEAR, MergeMethod.SLERP)
+
+
 @pytest.mark.parametrize("density", [0.5, 1.0])
 def test_what_needs_whole_tensors_is_not_told(tmp_path: Path, density: float) -> None:
     """Trimming keeps the largest numbers of a whole tensor; task arithmetic keeps all of them."""

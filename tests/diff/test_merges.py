@@ -312,8 +312,8 @@ def carried_out(recipe: str, models: dict[str, dict[str, Floats]]) -> dict[str, 
 @pytest.mark.parametrize(
     "foreign",
     [
-        ["model.embed_tokens.weight"],
-        ["model.norm.weight", "lm_head.weight"],
+        pytest.param(["model.embed_tokens.weight"], marks=pytest.mark.slow),
+        pytest.param(["model.norm.weight", "lm_head.weight"], marks=pytest.mark.slow),
         ["model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"],
     ],
 )
@@ -332,7 +332,14 @@ def test_a_norm_and_a_head_of_two_models_are_no_slices(family: Family) -> None:
     assert MergeMethod.PASSTHROUGH not in found.methods
 
 
-@pytest.mark.parametrize("filtered", ["mlp", "self_attn", "norm", "up_proj"])
+@pytest.mark.parametrize(
+    "filtered",
+    [
+        "mlp",
+        "norm",
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ("self_attn", "up_proj")),
+    ],
+)
 def test_tensors_taken_as_they_are_by_filter_are_told(family: Family, filtered: str) -> None:
     models = {"first": family.first, "second": family.second}
     tensors = {
@@ -409,8 +416,15 @@ def test_a_parent_of_which_few_numbers_were_changed_is_undecided(family: Family)
     assert found.outcome is MergeOutcome.UNDECIDED
 
 
-@pytest.mark.parametrize("size", [1e-5, 1e-3])
-@pytest.mark.parametrize("base", [None, "base"])
+@pytest.mark.parametrize(
+    ("size", "base"),
+    [
+        (1e-5, "base"),
+        (1e-3, None),
+        pytest.param(1e-5, None, marks=pytest.mark.slow),
+        pytest.param(1e-3, "base", marks=pytest.mark.slow),
+    ],
+)
 def test_a_merge_that_was_trained_afterwards_is_undecided(
     family: Family, size: float, base: str | None
 ) -> None:
@@ -433,6 +447,16 @@ def test_strangers_have_no_child(family: Family) -> None:
     child = family.write("other", drawn(21))
     found = unmerge(family, child, "first", "second", base="base")
     assert found.outcome is MergeOutcome.UNDECIDED and found.doubt is MergeDoubt.NO_RECIPE
+
+
+def test_gains_near_one_give_a_stranger_no_weight(family: Family) -> None:
+    """Their cosine is nearly one between any two models."""
+    found = unmerge(family, family.write("other", drawn(21)), "stranger")
+    gains = [one for one in found.roles if one.role is not None and "norm" in one.role]
+    assert len(gains) == 3
+    groups = (*found.layers, *gains)
+    for (weight,) in (found.weights, *(one.weights for one in groups)):
+        assert weight.value < 0.5 and weight.low <= 0.01
 
 
 def test_a_parent_that_is_not_given_leaves_it_undecided(family: Family) -> None:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 import kinprint
 from benchmarks.operations import MADE, made, with_adapter
 from benchmarks.redteam import relabelling, storage, surgery
+from benchmarks.redteam.cases import CASES
 from benchmarks.redteam.checkpoint import Array, Checkpoint
 from benchmarks.redteam.zoo import DEMO, Zoo
 from kinprint import Operation, TensorStatus
@@ -28,19 +29,20 @@ _SIBLINGS = (  # of what others are made like, or stored like
     *(f"GGUF {kind}" for kind in ("Q4_1", "Q5_0", "Q5_1", "F16", "BF16", "MXFP4")),
     *(f"adapter of rank {rank}" for rank in (1, 2, 4, 16, 32, 64)),
     "cast to float32", "fp8, a scale for a block", "noise of a tenth", "AWQ", "GGUF Q8_0",
+    "int8", "MXFP4", "renamed", "fp8, a scale for a tensor",
 )  # fmt: skip
 _BELOW = ("cast to float16", "layers repeated", "heads removed", "permuted")  # with more to say
 
 
 def one_layer() -> Checkpoint:
     """The first layer alone, for what each matrix tells by itself."""
-    return surgery.with_layers(fewer_layers("base-a"), (0,))
+    return fewer_layers("base-a", 1)
 
 
 @pytest.fixture(scope="module")
 def continued() -> kinprint.Diff:
     """A model and what became of it when it was trained on."""
-    return kinprint.diff(DEMO / "base-a", DEMO / "a-cpt")
+    return kinprint.diff(short_zoo() / "base-a", short_zoo() / "a-cpt")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,7 @@ def test_what_was_done_is_told(name: str, tmp_path: Path) -> None:
     make, wanted = MADE[name]
     parent = one_layer() if wanted.format is not None else fewer_layers("base-a")
     if "layers" in name:
-        parent = Zoo(DEMO)["base-a"]
+        parent = fewer_layers("base-a", 6)
     found, faults = made(make, wanted, parent, len(name), tmp_path)
     assert faults == [], found.summary
 
@@ -73,7 +75,10 @@ def test_models_of_the_demo(parent: str, child: str, kinds: set[Operation]) -> N
     assert {one.kind for one in found.operations} == kinds
 
 
-@pytest.mark.parametrize("edit", [lambda one: surgery.masked(one, None), storage.ternary])
+@pytest.mark.parametrize(
+    "edit",
+    [pytest.param(lambda one: surgery.masked(one, None), marks=pytest.mark.slow), storage.ternary],
+)
 def test_zeros_and_coarse_grids_of_strangers_are_no_operation(
     edit: Callable[[Checkpoint], Checkpoint], tmp_path: Path
 ) -> None:
@@ -96,21 +101,21 @@ def test_a_sample_says_the_same_of_equal_numbers(tmp_path: Path) -> None:
 def test_intervals_of_a_sample_hold_the_whole(continued: kinprint.Diff) -> None:
     held = total = 0
     for seed in range(3):
-        some = kinprint.diff(DEMO / "base-a", DEMO / "a-cpt", sample=True, seed=seed)
+        some = kinprint.diff(short_zoo() / "base-a", short_zoo() / "a-cpt", sample=True, seed=seed)
         for one, all_of_it in zip(some.tensors, continued.tensors, strict=True):
             known, estimate = all_of_it.relative, one.relative
             assert known is not None and estimate is not None and known.value is not None
             if estimate.low is not None and estimate.high is not None:
                 held += estimate.low <= known.value <= estimate.high
                 total += 1
-    assert total > 100
+    assert total > 40
     assert held >= 0.9 * total
 
 
 @pytest.mark.parametrize("longer", ["b", pytest.param("a", marks=pytest.mark.slow)])
 def test_a_sample_reads_tokens_of_a_table_with_more_rows(tmp_path: Path, longer: str) -> None:
     """They are matched first, and rows of equal tokens are read."""
-    parent = fewer_layers("base-a")
+    parent = one_layer()
     name = "model.embed_tokens.weight"
     more = np.vstack([parent.tensors[name], parent.tensors[name][:512] / 2])
     longer_model = parent.changed({name: more}, vocab_size=len(more))
@@ -127,7 +132,7 @@ def test_a_sample_reads_tokens_of_a_table_with_more_rows(tmp_path: Path, longer:
 
 
 def test_a_sample_of_matched_tokens_holds_the_whole(tmp_path: Path) -> None:
-    parent = fewer_layers("base-a")
+    parent = one_layer()
     name = "model.embed_tokens.weight"
     table = parent.tensors[name].astype(np.float32)
     draws = np.random.default_rng(1)
@@ -151,13 +156,13 @@ def test_runs_of_a_very_long_vector_are_read() -> None:
 
 
 def test_a_sample_finds_layers_that_changed_places(tmp_path: Path) -> None:
-    parent = Zoo(DEMO)["base-a"]
+    parent = fewer_layers("base-a", 4)
     a = _saved(parent, tmp_path / "a")
-    b = _saved(surgery.with_layers(parent, (0, 1, 3, 2, 4, 5)), tmp_path / "b")
+    b = _saved(surgery.with_layers(parent, (0, 2, 1, 3)), tmp_path / "b")
     found = kinprint.diff(a, b, sample=True)
     assert [one.kind for one in found.operations] == [Operation.REORDERED]
     assert found.totals.equal == found.totals.compared
-    c = _saved(surgery.with_layers(parent, (0, 1, 2, 3, 2, 3, 4, 5)), tmp_path / "c")
+    c = _saved(surgery.with_layers(parent, (0, 1, 2, 1, 2, 3)), tmp_path / "c")
     deeper = kinprint.diff(a, c, sample=True)
     assert [one.kind for one in deeper.operations] == [Operation.EXPANDED_DEPTH]
     assert deeper.totals.equal == deeper.totals.compared
@@ -172,7 +177,7 @@ def _saved(model: Checkpoint, folder: Path) -> Path:
 def test_layers_in_another_order_are_not_the_same_model(tmp_path: Path) -> None:
     parent = fewer_layers("base-a")
     a = _saved(parent, tmp_path / "a")
-    b = _saved(surgery.with_layers(parent, (2, 1, 0)), tmp_path / "b")
+    b = _saved(surgery.with_layers(parent, (1, 0)), tmp_path / "b")
     found = kinprint.diff(a, b)
     assert [one.kind for one in found.operations] == [Operation.REORDERED]
     assert "same numbers" not in found.summary
@@ -207,8 +212,8 @@ def test_a_renumbered_copy_is_not_replaced_in_a_sample(tmp_path: Path) -> None:
 
 
 def test_numbers_that_are_none_are_counted_and_end_nothing(tmp_path: Path) -> None:
-    parent = storage.cast(fewer_layers("base-a"), np.float32)
-    name = "model.layers.2.mlp.up_proj.weight"
+    parent = storage.cast(one_layer(), np.float32)
+    name = "model.layers.0.mlp.up_proj.weight"
     huge = np.full_like(parent.tensors[name], 3e38)
     broken = parent.tensors[name].copy()
     broken[0, 0] = np.nan
@@ -243,7 +248,7 @@ def test_a_recovered_permutation_is_exact(tmp_path: Path) -> None:
 
 def test_layers_that_were_repeated_have_two_diagonals(tmp_path: Path) -> None:
     make, wanted = MADE["layers repeated"]
-    found, faults = made(make, wanted, Zoo(DEMO)["base-a"], 5, tmp_path)
+    found, faults = made(make, wanted, fewer_layers("base-a", 6), 5, tmp_path)
     assert faults == [], found.summary
     assert [one.source for one in found.map.layers] == [0, 1, 2, 3, 2, 3, 4, 5]
     assert found.totals.equal == found.totals.tensors
@@ -253,7 +258,7 @@ def test_layers_that_were_repeated_have_two_diagonals(tmp_path: Path) -> None:
 def test_a_head_that_only_one_model_stores_meets_the_embedding(
     stored_first: bool, tmp_path: Path
 ) -> None:
-    parent = fewer_layers("base-a")
+    parent = one_layer()
     table = parent.tensors["model.embed_tokens.weight"]
     stored = parent.changed({"lm_head.weight": table})
     pair = [_saved(parent, tmp_path / "left-out"), _saved(stored, tmp_path / "stored")]
@@ -284,7 +289,7 @@ def _edited(parent: Checkpoint, layer: int, edit: Callable[[str], Array]) -> Che
 
 
 def test_what_became_of_one_layer_is_said(tmp_path: Path) -> None:
-    parent, stranger = fewer_layers("base-a"), fewer_layers("base-b")
+    parent, stranger = fewer_layers("base-a", 3), fewer_layers("base-b")
     a = _saved(parent, tmp_path / "a")
     emptied = _edited(parent, 1, lambda name: np.zeros_like(parent.tensors[name]))
     other = _edited(parent, 1, lambda name: stranger.tensors[name])
@@ -312,7 +317,7 @@ def test_a_layer_that_was_zero_is_not_called_replaced(tmp_path: Path) -> None:
 
 def test_all_vectors_that_changed_are_counted(tmp_path: Path) -> None:
     """Gains that all became one are no rounding, though some of them could be."""
-    parent = fewer_layers("base-a")
+    parent = one_layer()
     vectors = {name: one for name, one in parent.tensors.items() if one.ndim == 1}
     child = parent.changed({name: np.ones_like(one) for name, one in vectors.items()})
     found = kinprint.diff(_saved(parent, tmp_path / "a"), _saved(child, tmp_path / "b"))
@@ -334,7 +339,7 @@ def test_a_head_is_said_to_be_compared_only_where_it_was(tmp_path: Path) -> None
 
 def test_one_matrix_of_low_rank_is_no_adapter(tmp_path: Path) -> None:
     parent = fewer_layers("base-a")
-    name = "model.layers.2.mlp.down_proj.weight"
+    name = "model.layers.1.mlp.down_proj.weight"
     draw = np.random.default_rng(3)
     before = parent.tensors[name]
     update = np.outer(draw.normal(size=len(before)), draw.normal(size=before.shape[1]))
@@ -345,7 +350,7 @@ def test_one_matrix_of_low_rank_is_no_adapter(tmp_path: Path) -> None:
 
 
 def test_tokens_that_were_renumbered_with_their_rows(tmp_path: Path) -> None:
-    parent = fewer_layers("base-a")
+    parent = one_layer()
     name = "model.embed_tokens.weight"
     order = np.random.default_rng(4).permutation(len(parent.tensors[name]))
     places = np.argsort(order)
@@ -375,7 +380,7 @@ def test_experts_that_come_from_elsewhere_are_not_counted(tmp_path: Path) -> Non
     b = _saved(whole.changed(new), tmp_path / "b")
     (found,) = (one for one in kinprint.diff(a, b).operations if one.kind is Operation.UPCYCLED)
     experts = {name.split("experts.")[1][0] for name in whole.tensors if "experts." in name}
-    assert found.evidence.startswith(f"{3 * (len(experts) - 2)} of {3 * len(experts)} experts")
+    assert found.evidence.startswith(f"{2 * (len(experts) - 2)} of {2 * len(experts)} experts")
 
 
 def test_an_adapter_beside_what_was_trained_whole(tmp_path: Path) -> None:
@@ -406,8 +411,8 @@ def test_units_that_were_rescaled_are_not_trained(permute: bool, tmp_path: Path)
     found = kinprint.diff(a, _saved(child, tmp_path / "b"))
     kinds = [one.kind for one in found.operations if one.kind is not Operation.FROZEN]
     assert kinds == [Operation.PERMUTED] * permute + [Operation.RESCALED]
-    assert found.operations[-1].evidence.startswith("in 3 feed-forwards")
-    up = "model.layers.2.mlp.up_proj.weight"
+    assert found.operations[-1].evidence.startswith("in 2 feed-forwards")
+    up = "model.layers.1.mlp.up_proj.weight"
     one_sided = parent.changed({up: child.tensors[up]})
     alone = kinprint.diff(a, _saved(one_sided, tmp_path / "c"))
     assert Operation.RESCALED not in {one.kind for one in alone.operations}
@@ -431,7 +436,7 @@ def _with_biases(model: Checkpoint, size: float) -> Checkpoint:
 
 
 def test_a_component_whose_vectors_changed_was_not_kept(tmp_path: Path) -> None:
-    parent = fewer_layers("base-a")
+    parent = one_layer()
     a, b = (_saved(_with_biases(parent, size), tmp_path / str(size)) for size in (0.0, 0.1))
     assert _kept(kinprint.diff(a, b)) == {"embedding", "feed-forward"}
 
@@ -471,7 +476,7 @@ def _drawn(parent: Checkpoint, layers: int) -> Checkpoint:
 
 def test_units_of_a_fresh_layer_are_not_matched(tmp_path: Path) -> None:
     parent = fewer_layers("base-a")
-    a, b = (_saved(_drawn(parent, count), tmp_path / str(count)) for count in (6, 8))
+    a, b = (_saved(_drawn(parent, count), tmp_path / str(count)) for count in (2, 3))
     found = kinprint.diff(a, b)
     kinds = {one.kind for one in found.operations}
     assert Operation.EXPANDED_DEPTH in kinds and Operation.PERMUTED not in kinds
@@ -524,8 +529,8 @@ def test_what_was_coarser_and_was_trained_is_not_said_to_be_rounded_alone(tmp_pa
 def test_a_change_that_has_no_size_is_said(
     value: float, kind: Operation, said: str, tmp_path: Path
 ) -> None:
-    parent = storage.cast(fewer_layers("base-a"), np.float32)
-    name = "model.layers.2.mlp.up_proj.weight"
+    parent = storage.cast(one_layer(), np.float32)
+    name = "model.layers.0.mlp.up_proj.weight"
     before, after = parent.tensors[name].copy(), parent.tensors[name].copy()
     before[1, 2] = 0.0
     after[1, 2] = value
@@ -564,7 +569,7 @@ def test_tensors_without_a_finite_number_are_said_beside_a_cast(
 
 
 def test_more_or_fewer_rows_of_keys_are_said(tmp_path: Path) -> None:
-    parent = fewer_layers("base-a")
+    parent = one_layer()
     names = [name for name in parent.tensors if "k_proj" in name or "v_proj" in name]
     twice = {name: np.concatenate([parent.tensors[name]] * 2) for name in names}
     heads = 2 * parent.geometry["num_key_value_heads"]
@@ -578,7 +583,7 @@ def test_more_or_fewer_rows_of_keys_are_said(tmp_path: Path) -> None:
 
 
 def test_gains_of_a_stranger_are_not_alike(tmp_path: Path) -> None:
-    parent, stranger = fewer_layers("base-a"), fewer_layers("base-b")
+    parent, stranger = one_layer(), fewer_layers("base-b")
     gains = {name: stranger.tensors[name] for name in parent.tensors if "norm" in name}
     a = _saved(parent, tmp_path / "a")
     for sample in (False, True):
@@ -588,18 +593,18 @@ def test_gains_of_a_stranger_are_not_alike(tmp_path: Path) -> None:
         assert f"not alike at equal places, though all matrices are: {len(gains)}" in last.evidence
 
 
-@pytest.mark.parametrize("shorter", [False, True])
+@pytest.mark.parametrize("shorter", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_table_with_more_rows_for_the_same_tokens_is_not_renumbered(
     shorter: bool, tmp_path: Path
 ) -> None:
-    parent = fewer_layers("base-a")
+    parent = one_layer()
     name = "model.embed_tokens.weight"
     padded = np.pad(parent.tensors[name], ((0, 64), (0, 0)))
     child = parent.changed({name: padded}, vocab_size=len(padded))
     pair = [_saved(parent, tmp_path / "a"), _saved(child, tmp_path / "b")]
     (found,) = kinprint.diff(*(pair[::-1] if shorter else pair)).operations
     assert found.kind is Operation.CHANGED
-    sizes = ("4,160", "4,096") if shorter else ("4,096", "4,160")
+    sizes = ("1,088", "1,024") if shorter else ("1,024", "1,088")
     assert found.evidence.startswith("{} rows of the embedding became {};".format(*sizes))
 
 
@@ -645,7 +650,7 @@ def _with_units(parent: Checkpoint, count: int, source: Checkpoint | None = None
     return parent.changed(new, intermediate_size=count)
 
 
-@pytest.mark.parametrize("count", [256, 512])
+@pytest.mark.parametrize("count", [256, pytest.param(512, marks=pytest.mark.slow)])
 def test_layers_keep_their_numbers_where_feed_forwards_were_drawn_anew(
     count: int, tmp_path: Path
 ) -> None:
@@ -653,7 +658,7 @@ def test_layers_keep_their_numbers_where_feed_forwards_were_drawn_anew(
     a = _saved(parent, tmp_path / "a")
     found = kinprint.diff(a, _saved(_with_units(parent, count), tmp_path / "b"))
     assert all(one.layer == one.source for one in found.map.layers)
-    assert found.totals.equal == found.totals.compared == 20
+    assert found.totals.equal == found.totals.compared == 14
     changed, frozen = found.operations
     assert changed.kind is Operation.CHANGED and "none was found" in changed.evidence
     assert (frozen.kind, _kept(found)) == (Operation.FROZEN, {"embedding", "attention"})
@@ -663,7 +668,7 @@ def test_layers_keep_their_numbers_where_feed_forwards_were_drawn_anew(
 def test_channels_are_renamed_only_where_the_embedding_is(
     count: int, permuted: bool, tmp_path: Path
 ) -> None:
-    parent = Zoo(DEMO)["base-a"]
+    parent = fewer_layers("base-a")
     drawn = _with_units(parent, count)
     attention = {
         name: np.random.default_rng(at).normal(0, 0.03, values.shape).astype(np.float32)
@@ -723,10 +728,10 @@ def test_heads_that_are_left_have_partners(group: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("size", "layers"),
     [
-        (None, (0, 1, 2)),
+        (None, (0, 1)),
         (24, (0,)),
         pytest.param(None, (0,), marks=pytest.mark.slow),
-        pytest.param(24, (0, 1, 2), marks=pytest.mark.slow),
+        pytest.param(24, (0, 1), marks=pytest.mark.slow),
     ],
 )
 def test_rows_that_are_no_whole_heads_are_not_called_heads(
@@ -772,7 +777,7 @@ def test_layers_that_were_pruned_beside_a_trained_embedding(tmp_path: Path) -> N
     found = kinprint.diff(a, _saved(trained.changed(pruned), tmp_path / "b"))
     layers, table = found.operations
     assert {layers.kind, table.kind} == {Operation.CHANGED}
-    assert "50 % of the numbers became zero and others changed in 21 of 22" in layers.evidence
+    assert "50 % of the numbers became zero and others changed in 14 of 15" in layers.evidence
     assert table.evidence.startswith("tables outside the layers changed too: 1,")
 
 
@@ -796,12 +801,14 @@ def test_numbers_that_were_zero_before_are_told(sample: bool, noise: float, tmp_
     b = _saved(parent.changed(table), tmp_path / "b")
     found = kinprint.diff(a, b, sample=sample).operations
     assert {one.kind for one in found} == {Operation.CHANGED}
-    assert "50 % of the numbers were zero and are not any more in 21 of 22" in found[0].evidence
+    share = "49 %" if sample else "50 %"
+    told = f"{share} of the numbers were zero and are not any more in 14 of 15"
+    assert told in found[0].evidence
     assert found[1].evidence.startswith("tables outside the layers changed too: 1,")
 
 
 def test_an_adapter_fills_what_was_pruned(tmp_path: Path) -> None:
-    parent = fewer_layers("base-a")
+    parent = one_layer()
     pruned = parent.changed(_pruned(parent, 0.0))
     a = _saved(pruned, tmp_path / "a")
     b = _saved(with_adapter(pruned, np.random.default_rng(1), 8), tmp_path / "b")
@@ -846,7 +853,7 @@ def test_rounding_after_training_is_told_beside_it(
     trained, grid = (one for one in found.operations if one.kind is not Operation.CAST)
     assert trained.kind is Operation.CONTINUED
     assert (grid.kind, grid.bits) == (Operation.QUANTIZED, 4)
-    assert grid.evidence.endswith("they changed by more than that")
+    assert re.search(r"; (\d+) of \1 matrices on it changed by more than that", grid.evidence)
 
 
 def test_training_that_rounding_hides_is_not_told(tmp_path: Path) -> None:
@@ -874,8 +881,9 @@ def _average(one: Checkpoint, other: Checkpoint, weight: float) -> Checkpoint:
 
 @pytest.mark.parametrize("weight", [0.5, pytest.param(0.7, marks=pytest.mark.slow)])
 def test_an_average_with_a_stranger_is_no_training(weight: float, tmp_path: Path) -> None:
-    a = _saved(fewer_layers("base-a"), tmp_path / "a")
-    b = _saved(_average(fewer_layers("base-a"), fewer_layers("base-b"), weight), tmp_path / "b")
+    parent, stranger = (fewer_layers(name, 3) for name in ("base-a", "base-b"))
+    a = _saved(parent, tmp_path / "a")
+    b = _saved(_average(parent, stranger, weight), tmp_path / "b")
     (found,) = (one for one in kinprint.diff(a, b).operations if one.kind is not Operation.FROZEN)
     assert found.kind is Operation.CHANGED
     assert f"hold one share of the first model, {100 * weight:.0f} %" in found.evidence
@@ -893,7 +901,7 @@ _FILLED: dict[str, Callable[[Array], Array]] = {
 @pytest.mark.parametrize("sample", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["zero", pytest.param("constant", marks=pytest.mark.slow), "mean"])
 def test_a_padded_vocabulary_is_not_extended(kind: str, sample: bool, tmp_path: Path) -> None:
-    parent = fewer_layers("base-a")
+    parent = one_layer()
     name = "model.embed_tokens.weight"
     table = parent.tensors[name]
     longer = np.concatenate([table, _FILLED[kind](table)])
@@ -901,13 +909,13 @@ def test_a_padded_vocabulary_is_not_extended(kind: str, sample: bool, tmp_path: 
     pair = _saved(parent, tmp_path / "a"), _saved(child, tmp_path / "b")
     (found,) = kinprint.diff(*pair, sample=sample).operations
     assert found.kind is Operation.CHANGED
-    assert found.evidence.startswith("4,096 rows of the embedding became 4,608; 4,096 tokens are")
+    assert found.evidence.startswith("1,024 rows of the embedding became 1,536; 1,024 tokens are")
     (back,) = kinprint.diff(*pair[::-1], sample=sample).operations
     assert back.kind is Operation.CHANGED
 
 
 def test_rows_with_numbers_of_their_own_extend_a_vocabulary(tmp_path: Path) -> None:
-    parent = fewer_layers("base-a")
+    parent = one_layer()
     name = "model.embed_tokens.weight"
     table = parent.tensors[name]
     drawn = np.random.default_rng(0).normal(0, table.std(), (512, table.shape[1]))
@@ -915,3 +923,11 @@ def test_rows_with_numbers_of_their_own_extend_a_vocabulary(tmp_path: Path) -> N
     child = parent.changed({name: longer}, vocab_size=len(longer))
     found = kinprint.diff(_saved(parent, tmp_path / "a"), _saved(child, tmp_path / "b"))
     assert [one.kind for one in found.operations] == [Operation.EXPANDED_VOCABULARY]
+
+
+def test_a_basis_is_held_against_all_feed_forwards_and_not_a_few(tmp_path: Path) -> None:
+    pair = CASES["framed-with-a-narrow-feed-forward"].pair(Zoo(DEMO), 0)  # one of four is alike
+    folders = [one.write(tmp_path / name) for one, name in zip(pair, "ab", strict=True)]
+    found = kinprint.diff(*folders)
+    assert Operation.PERMUTED not in {one.kind for one in found.operations}
+    assert len([one for one in found.tensors if one.cosine is not None and one.cosine > 0.5]) >= 3

@@ -8,17 +8,19 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from safetensors.numpy import save_file
 
 import kinprint
-from benchmarks.redteam import storage
+from benchmarks.redteam import storage, surgery
 from benchmarks.redteam.checkpoint import Array, Checkpoint
+from benchmarks.redteam.layers import EMBEDDING
 from kinprint import Operation
-from kinprint.diff.results import Estimate, TensorChange
-from kinprint.diff.storage import is_beyond_format
-from kinprint.records import TensorStatus
+from kinprint.diff.results import Estimate, Rounding, TensorChange
+from kinprint.diff.storage import is_beyond_format, stored_otherwise
+from kinprint.records import Side, TensorStatus
 from kinprint.report.schema import OperationPart
-from tests.fewer_layers import fewer_layers
+from tests.fewer_layers import LAYERS, fewer_layers
 
 
 def _saved(model: Checkpoint, folder: Path) -> Path:
@@ -67,7 +69,7 @@ def test_a_rounded_copy_is_told_in_both_orders(sample: bool, tmp_path: Path) -> 
     assert [one.kind for one in there.operations] == [Operation.CAST]
     assert [one.kind for one in back.operations] == [Operation.ROUNDED_BEFORE, Operation.CAST]
     assert "unknown" not in back.summary
-    assert "in 22 of 22 tensors" in back.operations[0].evidence
+    assert "in 15 of 15 tensors" in back.operations[0].evidence
 
 
 def _adapter(parent: Checkpoint, base: Path, folder: Path) -> tuple[Path, dict[str, Array]]:
@@ -102,9 +104,9 @@ def test_an_adapter_and_its_merged_copy_differ_by_rounding(tmp_path: Path) -> No
     assert back.kind is Operation.ROUNDED_BEFORE and "more coarsely" in back.evidence
 
 
-def _tuned(size: float, where: str = "") -> Checkpoint:
+def _tuned(size: float, where: str = "", layers: int = LAYERS) -> Checkpoint:
     """A model some way towards one that was trained from it, where names hold some words."""
-    parent, trained = fewer_layers("base-a"), fewer_layers("a-cpt")
+    parent, trained = (fewer_layers(name, layers) for name in ("base-a", "a-cpt"))
     return parent.changed(
         {
             name: (values + size * (trained.tensors[name] - values)).astype(np.float32)
@@ -125,12 +127,50 @@ def test_a_tune_that_was_quantised_is_not_said_to_be_quantised_alone(tmp_path: P
 
 
 def test_one_layer_that_was_tuned_before_quantising_is_said(tmp_path: Path) -> None:
-    base = _saved(fewer_layers("base-a"), tmp_path / "base")
-    child = _saved(storage.as_gguf(_tuned(1.0, ".layers.1."), "Q4_0"), tmp_path / "child")
+    base = _saved(fewer_layers("base-a", 5), tmp_path / "base")
+    child = _saved(storage.as_gguf(_tuned(1.0, ".layers.1.", 5), "Q4_0"), tmp_path / "child")
     first, second = _said(base, child)
     assert first.kind is Operation.CHANGED
-    assert first.evidence.startswith("7 of 22 matrices that are alike changed by more than")
+    assert first.evidence.startswith("7 of 36 matrices that are alike changed by more than")
     assert second.kind is Operation.QUANTIZED
+    assert second.evidence.endswith("; 7 of 36 matrices changed by more than that")
+
+
+def test_the_nearest_of_sixteen_levels_is_no_more_where_numbers_are_not_normal(
+    tmp_path: Path,
+) -> None:
+    parent = surgery.with_layers(fewer_layers("base-a"), (0,))
+    new = {}
+    for name, values in parent.tensors.items():
+        if values.ndim > 1:
+            levels = np.quantile(values, np.linspace(0.002, 0.998, 16))
+            places = np.searchsorted((levels[1:] + levels[:-1]) / 2, values)
+            new[name] = np.asarray(levels[places], np.float32)
+    a, b = _saved(parent, tmp_path / "a"), _saved(parent.changed(new), tmp_path / "b")
+    first, second = _said(a, b)  # the embedding has the longest tails
+    assert first.evidence.startswith("1 of 8 matrices that are alike changed by more than the")
+    assert "normally distributed" in first.evidence
+    assert "; 1 of 8 matrices on it changed by more than that changes" in second.evidence
+
+
+def test_one_number_everywhere_is_no_rounding_and_no_likeness(tmp_path: Path) -> None:
+    parent, stranger = (surgery.with_layers(fewer_layers(x), (0,)) for x in ("base-a", "base-b"))
+    ones = {name: np.ones_like(one) for name, one in parent.tensors.items() if one.ndim < 2}
+    a = _saved(parent, tmp_path / "a")
+    folded = _said(a, _saved(parent.changed(ones), tmp_path / "b"))
+    assert [one.evidence.split(";")[1][:13] for one in folded] == [" 3 vectors di"]
+    kept = {EMBEDDING: parent.tensors[EMBEDDING]}
+    other = _said(a, _saved(stranger.changed({**ones, **kept}), tmp_path / "c"))
+    assert [one.evidence.split(";")[1][:13] for one in other] == [
+        " 1 vector did"
+    ]  # beside its table
+    levels = TensorChange(
+        "norm", "", 0, None, 0, None, None, "a", "b", "BF16", "BF16", 16, 16, (64,),
+        TensorStatus.COMPARED, numbers=64, centred=0.9, changed=Estimate(1.0),
+    )  # fmt: skip
+    one = replace(levels, rounding=Rounding(8, Side.B, exact=True))
+    assert list(stored_otherwise([one, levels, levels])) == []
+    assert [found.bits for found in stored_otherwise([one, one, levels])] == [8]
 
 
 @pytest.mark.parametrize(

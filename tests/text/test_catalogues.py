@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 from gettext import GNUTranslations
@@ -130,6 +131,7 @@ NEVER_ONE = {  # limits, lengths of what exists, and what is said of several alo
     "cause.safetensors.header-beyond-file", "cause.safetensors.header-too-long",
     "cause.source.too-many-bytes", "cause.tokenizer.size", "cause.tokenizer.special",
     "cause.torch.large-entry", "diff.map.turned", "diff.operation.rotated",
+    "diff.operation.rotated-changed",
     "error.AtlasFull", "error.DiskFull", "error.RangeIgnored",
     "note.adapter.replaced-several", "note.one-of-several",
     "page.config.tokens-of", "page.picture.ties", "reason.shared-tokens",
@@ -179,6 +181,13 @@ def test_nothing_and_all_are_said_of_nothing_and_all_alone(share: float, decimal
         assert number < 100 * share < 100
     else:
         assert abs(number - 100 * share) <= 0.51 * 10.0**-decimals
+
+
+@pytest.mark.parametrize(
+    ("share", "said"), [(999.5, "99950.0 %"), (1e30, "> 100,000 %"), (math.inf, "> 100,000 %")]
+)
+def test_no_digits_are_said_of_what_is_beyond_measure(share: float, said: str) -> None:
+    assert text.in_percent(share, 1) == said
 
 
 def test_sentences_say_shares_by_that_rule() -> None:

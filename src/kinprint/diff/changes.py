@@ -37,6 +37,7 @@ from kinprint.workers import Threads
 
 _LOOKED_AT = 1 << 16  # numbers of a tensor that tell whether it was rounded
 _SPREAD = 0.01  # of a vector's numbers, in terms of their mean: less may be rounding
+_FLOAT = 16  # bits of the shortest float whose roundings are exact for any number
 _FACTORS = 64  # of rows and of columns that are kept
 _ON_CARD, _SENDING = 1 << 24, 8  # numbers of a block that a graphics card sums, and threads
 _TOGETHER = 64 << 20  # bytes that are asked for at once
@@ -232,17 +233,24 @@ def _picked(
 
 
 def rounding_of(pair: TensorPair, x: Array, y: Array) -> Rounding | None:
-    """Whether one tensor holds the numbers of the other, rounded, as some rows of both tell."""
+    """Whether one tensor holds the numbers of the other, rounded, as some rows of both tell.
+
+    One number everywhere lies on the grids of all few bits, and is no rounding to any of them.
+    """
     assert pair.a is not None and pair.b is not None
     found = equality(as_float32(x), as_float32(y))
     if found.equal and is_single(x) != is_single(y):
         return Rounding(SINGLE, Side.B if is_single(y) else Side.A, exact=True)
-    if found.bits is None:
+    if found.bits is None or (found.bits < _FLOAT and (_is_constant(x) or _is_constant(y))):
         return None
     place = coarser(as_float32(x), as_float32(y))
     if place is None:
         place = int(len(np.unique(y)) <= len(np.unique(x)))
     return Rounding(found.bits, Side.B if place else Side.A, found.exact)
+
+
+def _is_constant(values: Array) -> bool:
+    return bool((values == values.flat[0]).all())
 
 
 def grid_beside(x: Array, y: Array, rounding: Rounding | None) -> int | None:
@@ -297,6 +305,7 @@ def with_sums(
         rounding=rounding,
         directions=directions,
         left=sums.left,
+        uneven=sums.uneven,
         rounding_errors=errors,
     )
 

@@ -16,8 +16,13 @@ MOST = 0.8
 
 def is_alike(one: TensorChange) -> bool:
     """Whether a tensor may have become another: unrelated ones are never so alike."""
-    cosine = one.cosine if one.centred is None else one.centred
+    cosine = one.cosine if len(one.shape) > 1 else one.centred
     return one.equal or (cosine is not None and cosine >= ALIKE)
+
+
+def is_featureless(one: TensorChange) -> bool:
+    """Whether a vector is nearly one number in either model, and so like and unlike any other."""
+    return len(one.shape) < 2 and one.centred is None and not one.equal
 
 
 def matrices_of(tensors: Iterable[TensorChange]) -> list[TensorChange]:

@@ -20,7 +20,7 @@ from kinprint.diff.pairing import AS_NUMBERED, Correspondence, Match, Turn, Unit
 from kinprint.diff.structure import Sizes
 from kinprint.errors import FormatError
 from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
-from kinprint.lineage.alignment.units import Matching, match_feed_forwards
+from kinprint.lineage.alignment.units import Matching, UnitStack, match_feed_forwards
 from kinprint.lineage.compare import algebra_for
 from kinprint.lineage.pair import Alignment, FeedForwardPair, Pair
 from kinprint.lineage.preparation import DENSE
@@ -39,6 +39,7 @@ _PROBED = 16  # rows of a tensor that tell whether rows of equal number are alik
 _ALIKE = 0.2  # the least cosine of such rows, in the mean over a layer; strangers have 0.02
 _TOKENS = 64  # rows of the embedding that tell whether it followed its tokenizer
 _AS_GOOD = 0.9  # as the best basis, for one whose channels were only renamed or removed
+_AS_IT_IS = 0.99  # as the best of these, for the basis as it is: strangers' come as near by chance
 _TURNED, _AGREE = 0.6, 0.99  # cosines of units that are alike in a turned basis, and that agree
 _UNITS_ALIKE = 0.3  # the mean cosine of what units read and send; base-a and base-b have 0.17
 _HEADS_ALIKE = 0.3  # the mean size of what planes of queries and keys share; strangers have 0.06
@@ -208,12 +209,10 @@ def _aligned(a: Model, b: Model, alignment: Alignment) -> Correspondence:
     matching = alignment.feed_forwards
     if matching is None or not matching.trusted:
         return AS_NUMBERED
+    matching = _plainest(alignment, matching)
     if matching.residual.matrix is not None:
-        renamed = _by_channels(alignment, matching)
-        if renamed is None:
-            turn = _turn(alignment, matching)
-            return AS_NUMBERED if turn.cosine < _TURNED else Correspondence(turned=turn)
-        matching = renamed
+        turn = _turn(alignment, matching)
+        return AS_NUMBERED if turn.cosine < _TURNED else Correspondence(turned=turn)
     theirs, ours = alignment.first.prepared.feed_forwards, alignment.second.prepared.feed_forwards
     votes: dict[int, list[int]] = {}
     experts: dict[tuple[int, int], int | None] = {}
@@ -278,13 +277,27 @@ def _places(index: NDArray[np.int64], some: NDArray[np.int64]) -> NDArray[np.int
     return order[np.searchsorted(index, some, sorter=order)]
 
 
-def _by_channels(alignment: Alignment, turned: Matching) -> Matching | None:
-    """Feed-forwards matched in a basis whose channels are some of the other model's; None where
-    only one that is turned fits."""
-    maps = [one for one in alignment.residual_maps if one.residual.matrix is None]
+def _plainest(alignment: Alignment, fitting: Matching) -> Matching:
+    """Feed-forwards matched in the plainest basis that is as good as the best: the one as it is,
+    else one whose channels are some of the other model's, else the one that fits.
+
+    Bases were rated by a few feed-forwards; here all of them count, as few may be copies.
+    """
     theirs, ours = alignment.first.prepared.feed_forwards, alignment.second.prepared.feed_forwards
-    found = match_feed_forwards(theirs, ours, maps, alignment.first.units_flip)
-    return found if found is not None and found.quality >= _AS_GOOD * turned.quality else None
+    stack = UnitStack.of(ours)
+    found = (
+        match_feed_forwards(theirs, ours, [one], alignment.first.units_flip, stack)
+        for one in alignment.residual_maps
+        if one.residual.matrix is None
+    )
+    renamed = [one for one in found if one is not None]
+    if not renamed:
+        return fitting
+    best = max(renamed, key=lambda one: one.quality)
+    for one in renamed:
+        if one.residual is IDENTITY and one.quality >= _AS_IT_IS * best.quality:
+            best = one
+    return best if best.quality >= _AS_GOOD * fitting.quality else fitting
 
 
 def _heads(

@@ -20,8 +20,9 @@ from kinprint.diff.merge_family import Family
 from kinprint.diff.merge_recipe import passthrough_yaml, recipe_yaml
 from kinprint.diff.merge_records import GroupFinding, TensorFinding, Unmerging
 from kinprint.diff.merge_tensors import Tensor, precision_of, stored_blocks, tensor_blocks
-from kinprint.diff.passthrough import Passed, passed_through
+from kinprint.diff.passthrough import Passed, may_be_slices, passed_through
 from kinprint.errors import KinprintError
+from kinprint.lineage.reading.parts import component_of
 from kinprint.measure.dropping import dropped_sums, random_sums, trimmed_sums, with_scales
 from kinprint.measure.masks import MagnitudeCounts, Magnitudes
 from kinprint.measure.merge_fitting import (
@@ -43,6 +44,7 @@ from kinprint.measure.recipes import Facts, Recipe, Settings, agreeing
 from kinprint.model.model import Floats
 from kinprint.reader.decode import as_float32
 from kinprint.records import (
+    Component,
     MergeDoubt,
     MergeMethod,
     MergeOutcome,
@@ -74,6 +76,16 @@ class _Measured(Struct):
     either: int
     child: Floats
     sources: tuple[Floats, ...]
+
+    @property
+    def likeness(self) -> Products:
+        """Sums that tell what the child resembles: of gains, which are near one in any model, what
+        they differ by from their mean. A mixture mixes that as well."""
+        if component_of(self.tensor.address.role) is not Component.NORMS:
+            return self.products
+        found = Products(len(self.columns))
+        found.add([one - one.mean() for one in self.sources], self.child - self.child.mean())
+        return found
 
 
 def unmerge_models(family: Family, tell: Tell | None = None) -> Unmerging:
@@ -197,7 +209,7 @@ def _measure(family: Family, tensor: Tensor) -> _Measured | TensorFinding:
 
 def _finding(found: _Measured, free: Container[int | None]) -> TensorFinding:
     tensor = found.tensor
-    mixture = _mixture(found.products, found.columns, free)
+    mixture = _mixture(found.likeness, found.columns, free)
     return TensorFinding(
         tensor.name, tensor.address, tensor.numbers, tensor.status, tensor.reason,
         mixture.weights, mixture.residual, read=tensor.read,
@@ -226,7 +238,7 @@ def _decided(
         return replace(own, outcome=MergeOutcome.COPY, copied=copied[0])
     if equalled:
         return replace(_with_equal(blank, measured, equalled[0]), doubt=MergeDoubt.COPIED_PART)
-    if full and blank.residual is None:
+    if full and not any(one.child.any() for one in full):
         return replace(blank, doubt=MergeDoubt.ONLY_ZEROS)
     usable = [one for one in full if one.tensor.precision is not None]
     # A recipe that gives the norms says nothing about matrices that are stored otherwise.
@@ -235,7 +247,7 @@ def _decided(
         return replace(
             blank, doubt=MergeDoubt.OTHER_FORMAT if full else MergeDoubt.NOTHING_COMPARABLE
         )
-    found = _taken_by_tensor(usable) or _explained(family, usable)
+    found = _taken_by_tensor(family, usable) or _explained(family, usable)
     free = {found.base, *(() if found.recipe is None else found.recipe.subtracted)}
     told = blank if free == {family.base} else _blank(family, measured, rest, free)
     told = replace(told, base=found.base, dependent=found.dependent)
@@ -348,8 +360,8 @@ def _pooled(
 def _of_all_rows(one: _Measured) -> Products:
     """Sums over a tensor as large as those of all its rows are likely to be."""
     found = Products(len(one.columns))
-    found.groups = one.products.groups * (one.tensor.numbers / max(one.tensor.read, 1))
-    found.size = one.products.size
+    seen = one.likeness
+    found.groups, found.size = seen.groups * (one.tensor.numbers / max(seen.size, 1)), seen.size
     return found
 
 
@@ -386,8 +398,9 @@ class _Explanation(Struct, frozen=True):
     dependent: bool = False
 
 
-def _taken_by_tensor(usable: Sequence[_Measured]) -> _Explanation | None:
-    """Every tensor as some source has it, as weights of one and zero by filter give it.
+def _taken_by_tensor(family: Family, usable: Sequence[_Measured]) -> _Explanation | None:
+    """Every tensor as some source has it, as weights of one and zero by filter give it, and slices
+    of layers where these were not looked for in whole tensors.
 
     No number tells of such a recipe: each is that of a source. It is held against all of them. Of
     sources that have the same tensor the one that has most of the child is taken.
@@ -405,9 +418,13 @@ def _taken_by_tensor(usable: Sequence[_Measured]) -> _Explanation | None:
     stored = next(iter(formats)) if len(formats) == 1 else Precision.FLOAT32
     assert stored is not None
     recipe = Recipe(MergeMethod.LINEAR, parents, settings, stored, normalize=True)
-    methods = (MergeMethod.LINEAR, *([MergeMethod.SLERP] if len(parents) == 2 else []))
+    methods = [MergeMethod.LINEAR]
+    if len(parents) == 2:
+        methods.append(MergeMethod.SLERP)
+    if family.sampled and may_be_slices([one.tensor for one in usable], having):
+        methods.append(MergeMethod.PASSTHROUGH)
     facts = tuple(_sampled(one).facts for one in usable)
-    return _Explanation(MergeOutcome.RECIPE, None, None, recipe, methods, facts)
+    return _Explanation(MergeOutcome.RECIPE, None, None, recipe, tuple(methods), facts)
 
 
 def _explained(family: Family, usable: Sequence[_Measured]) -> _Explanation:

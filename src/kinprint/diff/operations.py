@@ -20,6 +20,7 @@ from kinprint.diff.findings import (
     count_of,
     found,
     is_alike,
+    is_featureless,
     matrices_of,
     size_of,
     without,
@@ -66,6 +67,7 @@ _DENSE = 0.3  # of the numbers that an adapter or noise changes at least: roundi
 _FACTOR, _BESIDE = 1e-3, 0.1  # how well factors agree, and what a factor may leave unexplained
 _UNDONE = 0.02  # how far a factor may be from undoing the other: rounding leaves 0.004
 _LEAST_FACTOR = 0.01  # of a factor from one; smaller ones are in what rounding changes
+_MOSTLY = 0.5  # of the units: where fewer agree, more than the basis changed
 _LARGEST = 1.2  # relative change, in the middle, that training or noise makes: strangers have 1.41
 _SPARED = 0.15  # of the numbers that stay where all were changed
 _BY_ROUNDING = 4.0  # times the relative error of rounding: numbers more that stay by it
@@ -73,6 +75,7 @@ _REMOVED = 0.1  # how far a change may be from what taking out directions gives
 _LEFT = 0.1  # of what chance puts in directions: 0.004 is left after taking out, 0.3 and more else
 _HIDDEN = 4.0  # times the squared errors of rounding: 3 were seen where directions were taken out
 _SEVERAL, _LEAST_SHARE, _MOST_SHARE = 4, 0.05, 0.95  # matrices, and shares that are told from all
+_UNEVEN = 0.25  # how far factors of rows are apart where few were copied: training leaves 0.12
 _SAME_SHARE = 0.03  # how far shares are apart: 0.015 in averages, 0.1 and more after training
 _TRAINING = (Operation.FINETUNE, Operation.TRAINED, Operation.CONTINUED)
 _TABLES = (Component.EMBEDDING, Component.HEAD, Component.OTHER)
@@ -115,8 +118,9 @@ def find_operations(
     """
     if known.turned is not None:
         turn = known.turned
-        fields = {"alike": turn.alike, "count": turn.units, "cosine": turn.cosine}
-        return (OperationFound(Operation.ROTATED, message("diff.operation.rotated", **fields)),)
+        fields: dict[str, Any] = {"alike": turn.alike, "count": turn.units, "cosine": turn.cosine}
+        key = "rotated" if turn.alike >= _MOSTLY else "rotated-changed"
+        return (found(Operation.ROTATED, key, **fields),)
     broken = [one for one in tensors if one.broken]
     compared = [one for one in tensors if one.status is TensorStatus.COMPARED and one.numbers > 1]
     compared = [one for one in compared if not one.broken or one.broken < one.read]
@@ -125,6 +129,8 @@ def find_operations(
         return tuple(_not_finite(broken))
     vectors = _unlike_vectors(compared)
     unlike = unlike_layers(compared)
+    kept = {(one.tower, one.layer) for one in matrices_of(alike)}
+    alike += [one for one in compared if is_featureless(one) and (one.tower, one.layer) in kept]
     alike = [one for one in alike if one.tower or one.layer not in unlike]
     return (
         *upcycled(tensors),
@@ -149,7 +155,8 @@ def _unlike_vectors(compared: Sequence[TensorChange]) -> list[TensorChange]:
     """Vectors that are not alike; none where matrices are not either, which says more."""
     if not all(map(is_alike, matrices_of(compared))):
         return []
-    return [one for one in compared if len(one.shape) < 2 and not is_alike(one)]
+    vectors = [one for one in compared if len(one.shape) < 2 and not is_featureless(one)]
+    return [one for one in vectors if not is_alike(one)]
 
 
 def _numbers(
@@ -419,7 +426,7 @@ def _in_all_directions(
     whiteness = _whiteness(matrices)
     if whiteness >= _WHITE:
         return found(Operation.NOISE, "noise", whiteness=whiteness, **counts)
-    if not trained:
+    if not trained or _is_uneven(matrices):
         return found(Operation.CHANGED, "changed", **counts)
     if _is_share(matrices):
         share = median(one.scale for one in matrices if one.scale is not None)
@@ -432,6 +439,16 @@ def _in_all_directions(
     elif counts["relative"] > _CONTINUED:
         kind = Operation.CONTINUED
     return found(kind, "trained", **counts)
+
+
+def _is_uneven(matrices: Sequence[TensorChange]) -> bool:
+    """Whether some units or heads are copies and others have nothing in common.
+
+    Rows of rare tokens are copies after any training.
+    """
+    layers = (one for one in matrices if one.component not in _TABLES)
+    known = [one.uneven for one in layers if one.uneven is not None]
+    return bool(known) and median(known) > _UNEVEN
 
 
 def _are_one_share(shares: Sequence[float]) -> bool:

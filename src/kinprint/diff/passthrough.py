@@ -97,6 +97,18 @@ def passed_through(
     return Passed(tuple(slices), tuple(origins))
 
 
+def may_be_slices(tensors: Sequence[Tensor], sources: Sequence[Sequence[int]]) -> bool:
+    """Whether the tensors of each layer have a source in common, of those that each is from, and so
+    what opens the child and what closes it: as far as was read, these layers may be slices."""
+    common: dict[object, set[int]] = {}
+    for tensor, some in zip(tensors, sources, strict=True):
+        layer = None if tensor.address.tower else tensor.address.layer
+        ends = [one for one in (_OPENING, _CLOSING) if not _is(tensor, one)]
+        for key in ends if layer is None else [layer]:
+            common[key] = common.get(key, set(some)) & set(some)
+    return all(common.values())
+
+
 def _in_layers(tensor: Tensor, layers: Container[int | None]) -> bool:
     return tensor.address.layer in layers and not tensor.address.tower
 

@@ -72,6 +72,7 @@ class TensorChange(Struct, frozen=True):
         the other rounded.
     directions : how the change is spread, where it was read whole.
     left : how much of the second lies in the directions of the change, 1 for as much as by chance.
+    uneven : how far the factors of single rows or columns are from that of all.
     rounding_errors : the size of what rounding to the second model's type changes, in terms of the
         change.
     row_factors, column_factors : of the first rows or columns, what each was multiplied by, where
@@ -110,6 +111,7 @@ class TensorChange(Struct, frozen=True):
     grid: int | None = None
     directions: Directions | None = None
     left: float | None = None
+    uneven: float | None = None
     rounding_errors: float | None = None
     row_factors: tuple[float, ...] = ()
     column_factors: tuple[float, ...] = ()

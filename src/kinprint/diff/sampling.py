@@ -189,7 +189,7 @@ def change_of_rows(
         largest=total.largest,
         scale=total.scale,
         cosine=total.cosine,
-        centred=centred_cosine(x, y) if len(told.shape) < 2 else None,
+        centred=centred_cosine(x.reshape(-1, 1), y.reshape(-1, 1)) if len(told.shape) < 2 else None,
         broken=total.broken,
         zeroed=total.zeroed / max(total.numbers, 1),
         filled=total.filled / max(total.numbers, 1),

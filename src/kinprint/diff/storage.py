@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kinprint.diff.findings import MOST, share_of
+from kinprint.diff.findings import MOST, count_of, share_of
 from kinprint.diff.results import OperationFound, TensorChange
 from kinprint.records import Operation, Side
 from kinprint.text import message
@@ -102,6 +102,7 @@ def stored_otherwise(alike: Sequence[TensorChange]) -> Iterator[OperationFound]:
     grids = Counter(one.bits for one in known if one.coarser is Side.B)
     grid = grids.most_common(1)[0][0] if grids else None
     beside = [one for one in of_it if one.grid is not None]
+    changed = [one for one in of_it if not one.equal]
     shorter = grid is not None and bits is not None and grid < bits
     if name in FLOATS and grid is not None and grid >= _HALF and (shorter or before == name):
         count = sum(one.bits == grid and one.coarser is Side.B for one in known)
@@ -109,13 +110,15 @@ def stored_otherwise(alike: Sequence[TensorChange]) -> Iterator[OperationFound]:
             "diff.operation.cast-rounded", count=count, of=len(of_it), bits=grid, format=name
         )
         yield OperationFound(Operation.CAST, evidence, format=None if shorter else name, bits=grid)
-    elif name in FLOATS and shorter:
+    elif name in FLOATS and shorter and share_of(changed, _is_on_grid) > 0.5:
         evidence = message("diff.operation.grid", bits=grid, format=name)
         yield OperationFound(Operation.QUANTIZED, evidence, bits=grid)
     elif name in FLOATS and share_of(of_it, lambda one: one.grid is not None) >= 1 - MOST:
         grid = Counter(one.grid for one in beside).most_common(1)[0][0]
-        key = "grid-perhaps-more" if all(map(is_rounded, beside)) else "grid-besides"
-        evidence = message(f"diff.operation.{key}", bits=grid, format=name)
+        more = len(beside) - count_of(beside, is_rounded)
+        key = "grid-besides" if more else "grid-perhaps-more"
+        counts = {"count": more, "of": len(beside)} if more else {}
+        evidence = message(f"diff.operation.{key}", bits=grid, format=name, **counts)
         yield OperationFound(Operation.QUANTIZED, evidence, bits=grid)
     elif name in FLOATS or any(was_coarser(one) or one.equal for one in of_it if _packed(one)):
         if before != name:
@@ -123,13 +126,19 @@ def stored_otherwise(alike: Sequence[TensorChange]) -> Iterator[OperationFound]:
             yield OperationFound(Operation.CAST, evidence, format=name, bits=bits)
     else:
         packed = [one for one in of_it if len(one.shape) > 1 and not one.equal]
-        key = "quantized-besides"
+        more = len(packed) - count_of(packed, is_rounded)
+        key = "quantized-besides" if more else "quantized-perhaps-more"
         if packed and all(one.rounding is not None for one in packed):
-            key = "quantized"
-        elif all(is_rounded(one) for one in packed):
-            key = "quantized-perhaps-more"
-        evidence = message(f"diff.operation.{key}", format=name, bits=bits)
+            key, more = "quantized", 0
+        counts = {"count": more, "of": len(packed)} if more else {}
+        evidence = message(f"diff.operation.{key}", format=name, bits=bits, **counts)
         yield OperationFound(Operation.QUANTIZED, evidence, format=name, bits=bits)
+
+
+def _is_on_grid(one: TensorChange) -> bool:
+    """Whether the second model holds the numbers of the first rounded to a coarse grid."""
+    known = one.rounding
+    return known is not None and known.coarser is Side.B and known.bits < _HALF
 
 
 def _packed(one: TensorChange) -> bool:

@@ -115,7 +115,10 @@ def resized(
     compared = linked.compared
     if b.layers != a.layers:
         kind = Operation.EXPANDED_DEPTH if b.layers > a.layers else Operation.PRUNED_DEPTH
-        yield found(kind, "depth", before=a.layers, after=b.layers)
+        if a.layers and b.layers:
+            yield found(kind, "depth", before=a.layers, after=b.layers)
+        else:  # a model of towers alone has no layers of text
+            yield found(kind, "stack-new" if b.layers else "stack-gone", count=a.layers + b.layers)
     else:
         moved = [one for one in compared if one.layer != one.from_layer and len(one.shape) > 1]
         each_once = len(set(known.layers.values())) == len(known.layers)

@@ -116,6 +116,21 @@ class ChangeSums(Struct, frozen=True, eq=False):
                 found.append(float(np.square(products).sum()) / by_chance)
         return min(found, default=None)
 
+    @property
+    def uneven(self) -> float | None:
+        """How far the factors of single rows or columns are from that of all (root mean square, by
+        their sizes): 0.5 where half of them are copies and the others have nothing in common. None
+        where nothing tells."""
+        found = []
+        for products, after, changes, counts in (self.row_products, self.column_products):
+            before = np.maximum(after - 2 * products + changes, 0.0)
+            told = np.count_nonzero(before) >= _TOLD and counts.max() >= _TOLD
+            if told:
+                factors = 1.0 + (products - changes) / np.where(before > 0, before, 1.0)
+                squares = np.square(factors - self.scale)
+                found.append(math.sqrt((before * squares).sum() / before.sum()))
+        return max(found, default=None)
+
     def __add__(self, other: ChangeSums) -> ChangeSums:
         return ChangeSums(
             self.numbers + other.numbers,

@@ -9,6 +9,7 @@ from typing import NamedTuple, Self
 from kinprint.text.catalogue import FIRST, languages, plural_form, template
 
 _FORMATTER = string.Formatter()
+_BEYOND = 1000  # times: of larger shares that alone is said
 
 
 class Words(Mapping[str, str]):
@@ -178,9 +179,12 @@ def _chosen(forms: str, key: str, language: str, number: object) -> str:
 
 
 def in_percent(share: float, decimals: int = 0) -> str:
-    """A share in per cent; 0 and 100 are said of nothing and of all alone."""
+    """A share in per cent; 0 and 100 are said of nothing and of all alone, and no digits of what is
+    beyond all measure."""
     if share in (0, 1):
         return f"{100 * share:.0f} %"
+    if share > _BEYOND:
+        return f"> {100 * _BEYOND:,} %"
     step = 10.0**-decimals
     if 0 < share < 1:
         if 100 * share < step / 2:
