@@ -251,7 +251,7 @@ def test_a_matrix_of_many_models_fits_a_terminal() -> None:
     said = " ".join(" ".join(lines).split())
     assert max(map(columns_of, lines)) <= 60
     assert "2 of 40 models are linked, in one group. For 38 models no link was found." in said
-    assert "1 of 780 pairs shares trained weights, in whole or in part." in said
+    assert "Of 780 pairs 1 was found to share weights, in whole or in part." in said
     assert sum("derived  " in line for line in lines) == 1
 
 

@@ -36,7 +36,7 @@ def texts(chart: Chart, language: str = "en") -> list[str]:
     return [each.get_text() for each in found if each.get_visible() and each.get_text()]
 
 
-@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize("language", [pytest.param("en", marks=pytest.mark.slow), "ko"])
 @pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.name)
 def test_everything_lies_inside_the_picture(
     chart: Chart, language: str, caplog: pytest.LogCaptureFixture

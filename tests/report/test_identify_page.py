@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kinprint.records import Cost, Level, Precedence, Relation
 from kinprint.report.build.common import made_with
+from kinprint.report.identifying import summary
 from kinprint.report.results.identify import Identification
 from kinprint.report.schema import (
     AtlasModel,
@@ -97,6 +98,27 @@ def test_a_likeness_of_one_is_kept_for_what_is_equal(
 def test_what_replicas_say_stands_below_the_answer() -> None:
     shown = [line.text for line in identify_lines(document(), "en")]
     assert shown[:2] == ["asked is built on parent.", LABEL]
+
+
+@pytest.mark.parametrize("others", [(), (Relation.DERIVED,)])
+def test_a_link_that_leaves_open_what_was_taken_over_makes_no_parent_in_words(
+    others: tuple[Relation, ...],
+) -> None:
+    """A stranger that was renumbered is as dependent."""
+    parents = [
+        replace(relative(f"parent-{at}", Precedence.B_FIRST), relation=one)
+        for at, one in enumerate((*others, Relation.DEPENDENT))
+    ]
+    said = summary(replace(document(), parents=parents), "en")
+    names = ", ".join(one.title for one in parents)
+    assert said.startswith(f"asked is linked with {names}, and whether weights were taken over")
+
+
+def test_equal_files_have_no_p_value() -> None:
+    """Files of zeros are equal, too."""
+    same = [replace(relative("parent"), relation=Relation.IDENTICAL)]
+    said = "".join(line.text for line in identify_lines(replace(document(), parents=same), "en"))
+    assert "this has no p-value" in said and "10^-120" not in said
 
 
 def test_the_table_has_all_that_are_linked(tmp_path: Path) -> None:

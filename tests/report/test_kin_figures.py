@@ -33,7 +33,14 @@ def assert_inside(figure: Figure) -> None:
     assert drawn.y0 >= -0.01 and drawn.y1 <= height + 0.01
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
+SIBLINGS = {"laundered", "same-weights", "dependent", "same-init"}
+"""Relations whose pictures have the parts of others."""
+
+
+@pytest.mark.parametrize(
+    "relation",
+    [pytest.param(one, marks=pytest.mark.slow) if one in SIBLINGS else one for one in RELATIONS],
+)
 def test_every_picture_of_a_pair_can_be_drawn(relation: str) -> None:
     document = comparison(relation)
     for chart in charts_of(document):

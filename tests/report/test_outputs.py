@@ -34,8 +34,16 @@ DOCUMENTS: dict[str, ComparisonDocument | MatrixDocument] = {
 STARTS = {".json": b"{", ".html": b"<!doctype", ".png": b"\x89PNG", ".svg": b"<?xml", ".md": b"# "}
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
-@pytest.mark.parametrize("form", [one.ending for one in OWN])
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        pytest.param(name, form, marks=pytest.mark.slow)
+        if name == "strangers" and form in (".png", ".svg")
+        else (name, form)
+        for name in DOCUMENTS
+        for form in (one.ending for one in OWN)
+    ],
+)
 def test_the_json_gives_every_form_again(name: str, form: str, tmp_path: Path) -> None:
     document = settled(DOCUMENTS[name])
     (first,) = write_outputs(document, outputs([tmp_path / f"first{form}"]), "ko")

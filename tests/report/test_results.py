@@ -162,7 +162,7 @@ def test_verbs_give_documented_fields(demo: Path, tmp_path: Path) -> None:
     assert many.relations == (kinprint.Relation.PARTIAL,) and len(many.pairs) == 1
     assert many.pair(b, a) is many.pairs[0]
     (file,) = many.save(tmp_path / "m.json")
-    told = "<2 models: 1 of 1 pair shares trained weights>"
+    told = "<2 models: of 1 pair 1 was found to share weights>"
     assert repr(kinprint.report(file)) == repr(many) == told
 
 

@@ -101,7 +101,7 @@ def test_random_vectors_are_measured_and_not_constructed(done: kinprint.Reproduc
 
 
 def test_the_tree_is_that_of_the_originals(done: kinprint.Reproduction, tmp_path: Path) -> None:
-    few = {"layers", "confusion-mixed", "decay", "layer-zero", "configuration", "tensor-types"}
+    few = {"layers", "layer-zero", "configuration"}
     kept = {name: study.document for name, study in done.studies.items() if name in few}
     document = msgspec.structs.replace(done.document, studies=tuple(kept))
     part = kinprint.Reproduction(document, kept)
@@ -338,8 +338,9 @@ def _in_english(folder: Path, page: str) -> str:
     return (folder / page).read_text("utf-8").rpartition("\n# ")[2]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_steps")
-@pytest.mark.parametrize("refusal", ["gated", pytest.param("private", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("refusal", ["gated", "private"])
 def test_a_model_that_the_hub_refuses_leaves_sets_that_differ(
     replicas: Path,
     make_mirror: Callable[..., MirrorServer],

@@ -24,6 +24,7 @@ from kinprint.atlas.store import Atlas, Index
 from kinprint.errors import EntryBroken, KinprintError
 from kinprint.lineage.matrix import judge_pairs
 from kinprint.lineage.opening import labels_of
+from kinprint.lineage.power import seen_from_everywhere
 from kinprint.lineage.results import Settings
 from kinprint.records import Verdict
 from kinprint.text import Message
@@ -53,7 +54,8 @@ class Piece(Struct, frozen=True):
 
 
 class Unlinked(Struct, frozen=True):
-    """Two models without a link, and the smallest effect that some test would have seen."""
+    """Two models without a link, and from which correlation on any kind of part would have shown
+    one."""
 
     both: Both
     effect: float | None
@@ -109,7 +111,7 @@ class Comparing(Struct, frozen=True):
             tuple(
                 Unlinked(
                     (names[one.a], names[one.b]),
-                    min((effect for _, effect in one.verdict.power), default=None),
+                    seen_from_everywhere(one.verdict)[0],
                 )
                 for one in pairs
                 if not one.verdict.relation.linked

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from kinprint.lineage.charge import Charge
+from kinprint.lineage.tests.registry import own_tests
 from kinprint.nulls.power import smallest_effect
-from kinprint.records import Evidence
+from kinprint.records import Component, Evidence, Verdict
 
 
 def detectable_effects(exact: Sequence[Evidence], charge: Charge) -> tuple[tuple[str, float], ...]:
@@ -22,3 +24,21 @@ def detectable_effects(exact: Sequence[Evidence], charge: Charge) -> tuple[tuple
         and one.floor <= charge.level(one.test)
         and 0 < (size := smallest_effect(one.sensitivity, charge.level(one.test))) < 1
     )
+
+
+def seen_from(verdict: Verdict) -> dict[Component, tuple[float, str]]:
+    """By kind of part, the correlation from which on it would have been seen, and the test for it.
+
+    It is that of the mean over what was read of such parts.
+    """
+    least: dict[Component, tuple[float, str]] = {}
+    for name, size in verdict.power:
+        test = own_tests().get(name)
+        if test is not None and test.component is not None and math.isfinite(size):
+            least[test.component] = min((size, name), least.get(test.component, (math.inf, "")))
+    return least
+
+
+def seen_from_everywhere(verdict: Verdict) -> tuple[float, str] | tuple[None, None]:
+    """The largest of these: from there on any kind of part would have been seen; and its test."""
+    return max(seen_from(verdict).values(), default=(None, None))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from kinprint import text
-from kinprint.records import Level, Precedence, Relation
-from kinprint.report.numbers import fixed, likeness_of_models, p_claim
+from kinprint.records import TAKEN_OVER, Level, Precedence, Relation
+from kinprint.report.numbers import fixed, likeness_of_models, p_claim, rounded_up
 from kinprint.report.relations import words_for
 from kinprint.report.schema import IdentifyDocument, RelativePart
 from kinprint.report.translation import translated
@@ -32,12 +32,18 @@ def summary(document: IdentifyDocument, language: str) -> str:
     tied = ", ".join(one.title for one in document.relatives if one.tied)
     if document.parents[0].relation is Relation.IDENTICAL:
         return say("same-numbers", parents=", ".join(filter(None, (names, tied))))
-    told = all(one.direction is Precedence.B_FIRST for one in document.parents)
-    several = "several" if len(document.parents) > 1 else "one"
-    said = say(f"{several}-{'told' if told else 'open'}", parents=names)
+    said = say(_how_built(document.parents), parents=names)
     if not tied:
         return said
     return said + " " + say("tied", parent=document.parents[0].title, others=tied)
+
+
+def _how_built(parents: Sequence[RelativePart]) -> str:
+    """Which sentence tells of parents; of weights that are shared only where all of theirs are."""
+    if any(one.relation not in TAKEN_OVER for one in parents):
+        return "undecided-kind"
+    told = all(one.direction is Precedence.B_FIRST for one in parents)
+    return f"{'several' if len(parents) > 1 else 'one'}-{'told' if told else 'open'}"
 
 
 def _without_parents(document: IdentifyDocument, say: Callable[..., str]) -> str:
@@ -65,7 +71,7 @@ def parent_says(document: IdentifyDocument, one: RelativePart, language: str) ->
         return text.say(f"identify.{key}", language, **fields)
 
     relation = words_for(one.relation)[language]
-    if one.log10_p is None:
+    if one.log10_p is None or one.relation is Relation.IDENTICAL:
         yield say("link-without-p", relation=relation)
     else:
         yield say("link", relation=relation, p=p_claim(one.log10_p), searched=document.searched)
@@ -111,7 +117,7 @@ def sentences(document: IdentifyDocument, language: str) -> Iterator[str]:
         yield say("by-keys", count=by_keys)
     effects = [one.effect for one in document.unlinked if one.effect is not None]
     if effects:
-        yield say("power", count=len(effects), effect=fixed(max(effects), 2))
+        yield say("power", count=len(effects), effect=fixed(rounded_up(max(effects), 2), 2))
     silent = len(document.unlinked) - len(effects)
     if silent:
         yield say("no-power", count=silent)

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kinprint import text
-from kinprint.lineage.tests.registry import own_tests
+from kinprint.lineage.power import seen_from
 from kinprint.reader.sizes import in_words
 from kinprint.records import (
     CLEAR_ANSWERS,
@@ -379,15 +379,11 @@ def _uncompared(verdict: Verdict) -> Iterator[Words]:
 
 def _power(verdict: Verdict) -> Iterator[Words]:
     """From which size on a likeness would have been seen, for each component that has a test."""
-    least: dict[Component, float] = {}
-    for name, size in verdict.power:
-        test = own_tests().get(name)
-        if test is not None and test.component is not None and math.isfinite(size):
-            least[test.component] = min(size, least.get(test.component, math.inf))
+    least = seen_from(verdict)
     if least:
         sizes = (
             text.words("verdict.where.size", part=_component(component), size=f"{size:.2g}")
-            for component, size in least.items()
+            for component, (size, _) in least.items()
         )
         yield text.words("verdict.coverage.power", sizes=text.joined(sizes, ", "))
 

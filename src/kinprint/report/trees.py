@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kinprint import text
-from kinprint.report.numbers import fixed, likeness_of_models, p_claim
+from kinprint.report.numbers import fixed, likeness_of_models, p_claim, rounded_up
 from kinprint.report.relations import words_for
 from kinprint.report.schema import TreeDocument, TreeEdge, TreeLink
 from kinprint.studies.results import Table
@@ -268,7 +268,7 @@ def sentences(document: TreeDocument, language: str) -> Iterator[str]:
         yield say("by-keys", count=by_keys)
     seen = document.unlinked - document.silent
     if seen and document.effect is not None:
-        yield say("power", count=seen, effect=fixed(document.effect, 2))
+        yield say("power", count=seen, effect=fixed(rounded_up(document.effect, 2), 2))
     if document.silent:
         yield say("no-power", count=document.silent)
     for one in document.models:

@@ -12,6 +12,7 @@ from kinprint.atlas.identify import FAMILY, Identified, Relative, is_named
 from kinprint.atlas.store import Entry
 from kinprint.errors import KinprintError
 from kinprint.lineage.about.claims import Claim
+from kinprint.lineage.power import seen_from_everywhere
 from kinprint.records import Cost, DeclaredState, Level, ModelRef, Verdict
 from kinprint.report import schema
 from kinprint.report.build.common import made_with, titled
@@ -123,7 +124,7 @@ def _level(entry: Entry, found: Identified) -> Level:
 
 
 def _unlinked(entry: Entry, verdict: Verdict, level: Level, titles: Titles) -> schema.UnlinkedPart:
-    test, effect = min(verdict.power, key=lambda one: one[1], default=(None, None))
+    effect, test = seen_from_everywhere(verdict)
     return schema.UnlinkedPart(
         **atlas_model(entry, titles),
         level=level,

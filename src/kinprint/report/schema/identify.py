@@ -58,8 +58,9 @@ class RelativePart(AtlasModel, frozen=True, kw_only=True):
 class UnlinkedPart(AtlasModel, frozen=True, kw_only=True):
     """A model that was compared without finding a link.
 
-    `effect` is the smallest correlation that some test would have seen, `test` that test; both are
-    null where none could be run.
+    `effect` is the correlation from which on weights at equal places would have been seen nine
+    times in ten, on average over what was read of any one kind of part that has a test: the largest
+    over these kinds, and `test` is its test. Both are null where none could be run.
     """
 
     level: Level = Level.STANDARD

@@ -64,8 +64,10 @@ class TreeDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=TR
     first. `edges` say who takes whom for its parent; `links` are linked pairs without an edge. Of
     `pairs` pairs, all of which are paid for, `compared` were compared, those with the most alike
     keys; a test links any strangers among all of them with a chance of `family` at most. `unlinked`
-    of those compared have no link: a test would have seen `effect` in all of them but `silent`, of
-    which that is not known. `other_seeds` models were read with other seeds and take no part.
+    of those compared have no link: in all of them but `silent`, of which that is not known, weights
+    at equal places would have been seen from a correlation of `effect` on, on average over what was
+    read of any one kind of part that has a test. `other_seeds` models were read with other seeds
+    and take no part.
     """
 
     atlas: str
