@@ -72,29 +72,27 @@ def test_what_compare_writes_report_draws_again(
     assert "requests" in done.stdout and "requests" not in redrawn.stdout  # that was long ago
 
 
-def test_three_models_are_a_matrix_by_either_name(process: Run, tmp_path: Path) -> None:
+def test_three_models_are_a_matrix_by_either_name(run: Run, tmp_path: Path) -> None:
     names = (*PAIR, "zoo/base-b")
     quick = ("--level", "quick", "--jobs", "1")
-    one = process("compare", *names, *quick, "-o", "m.html", "-o", "m.json", "-o", "m.png")
-    other = process("matrix", *names, *quick, "-o", "n.json")
+    one = run("compare", *names, *quick, "-o", "m.html", "-o", "m.json", "-o", "m.png")
+    other = run("matrix", *names, *quick, "-o", "n.json")
     assert one.returncode == other.returncode == 0, one.stderr + other.stderr
     found, same = (json.loads((tmp_path / name).read_text()) for name in ("m.json", "n.json"))
     for each in (found, same):
         del each["read"]
     assert found == same and found["schema"] == "kinprint.matrix/2"
-    again = process("report", "m.json", "-o", "again.html", "-o", "again.png")
+    again = run("report", "m.json", "-o", "again.html", "-o", "again.png")
     assert again.returncode == 0, again.stderr
     for end in ("html", "png"):
         assert (tmp_path / f"m.{end}").read_bytes() == (tmp_path / f"again.{end}").read_bytes()
-    refused = process("compare", *names, "--control", "zoo/a-cpt")
+    refused = run("compare", *names, "--control", "zoo/a-cpt")
     assert refused.returncode == 2 and "--control" in refused.stderr
-    assert process("compare", "zoo/base-a").returncode == 2
+    assert run("compare", "zoo/base-a").returncode == 2
 
 
-def test_a_model_that_cannot_be_read_does_not_hide_the_others(process: Run, tmp_path: Path) -> None:
-    done = process(
-        "compare", *PAIR, "zoo/nothing", "--level", "quick", "--jobs", "1", "-o", "m.html"
-    )
+def test_a_model_that_cannot_be_read_does_not_hide_the_others(run: Run, tmp_path: Path) -> None:
+    done = run("compare", *PAIR, "zoo/nothing", "--level", "quick", "--jobs", "1", "-o", "m.html")
     assert done.returncode == 2
     assert "zoo/nothing" in done.stderr and "partial" in done.stdout
     assert "zoo/nothing" in (tmp_path / "m.html").read_text("utf-8")
@@ -105,21 +103,21 @@ def test_a_model_that_cannot_be_read_does_not_hide_the_others(process: Run, tmp_
     [("r.docx", ".html"), ("r", "it is a file"), ("r/page.html", "nothing can be written")],
 )
 def test_places_that_cannot_be_written_are_named_before_reading(
-    process: Run, tmp_path: Path, server: MirrorServer, path: str, said: str
+    run: Run, tmp_path: Path, server: MirrorServer, path: str, said: str
 ) -> None:
     (tmp_path / "r").write_text("in the way")
     asked = server.stats.count("hub") + server.stats.count("storage")
-    done = process("compare", *PAIR, "-o", path)
+    done = run("compare", *PAIR, "-o", path)
     assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
     assert server.stats.count("hub") + server.stats.count("storage") == asked
 
 
-def test_what_is_no_result_is_refused(process: Run, tmp_path: Path) -> None:
+def test_what_is_no_result_is_refused(run: Run, tmp_path: Path) -> None:
     (tmp_path / "odd.json").write_text('{"schema": "else/1"}')
     for name, said in (("odd.json", "odd.json"), ("nowhere.json", "nowhere.json")):
-        done = process("report", name, "-o", "page.html")
+        done = run("report", name, "-o", "page.html")
         assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
-    cut = process("report", "-", text='{"schema": "kinprint.compare/1"')
+    cut = run("report", "-", text='{"schema": "kinprint.compare/1"')
     assert cut.returncode == 2 and "'-'" in cut.stderr
     assert not (tmp_path / "page.html").exists()
 
@@ -133,14 +131,14 @@ def test_a_result_may_come_from_a_pipe(process: Run) -> None:
     assert json.loads(again.stdout) == json.loads(made.stdout)
 
 
-def test_the_result_of_a_study_is_drawn_again(process: Run, tmp_path: Path) -> None:
-    made = process("study", "run", "same-layer", "zoo/base-a", "zoo/base-b", "-o", "made")
+def test_the_result_of_a_study_is_drawn_again(run: Run, tmp_path: Path) -> None:
+    made = run("study", "run", "same-layer", "zoo/base-a", "zoo/base-b", "-o", "made")
     assert made.returncode == 0, made.stderr
-    again = process("report", "made/result.json", "-o", "again")
+    again = run("report", "made/result.json", "-o", "again")
     assert again.returncode == 0, again.stderr
     files = [one.relative_to(tmp_path / "made") for one in (tmp_path / "made").rglob("*")]
     assert len(files) > 4
     for one in files:
         assert (tmp_path / "made" / one).read_bytes() == (tmp_path / "again" / one).read_bytes()
-    refused = process("report", "made", "-o", "page.html")
+    refused = run("report", "made", "-o", "page.html")
     assert refused.returncode == 2 and "folder" in refused.stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 import kinprint
 from kinprint.mirror import MirrorServer
@@ -88,6 +88,20 @@ def test_tensors_are_chosen_by_patterns(mirror: MirrorServer) -> None:
     assert both.tensors == 19 and both.cost.bytes > norms.cost.bytes
     with pytest.raises(kinprint.BadOption, match="tensors"):
         kinprint.plan(BASE, "nothing*")
+
+
+def test_norms_are_planned_whatever_they_are_called(tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    shapes = {"wte.weight": (50, 8), "ln_f.weight": (8,), "ln_f.bias": (8,)}
+    shapes |= {f"h.0.{part}.weight": (8,) for part in ("ln_1", "ln_2")}
+    shapes |= {"h.0.attn.c_attn.weight": (8, 24), "h.0.attn.c_proj.weight": (8, 8)}
+    shapes |= {"h.0.mlp.c_fc.weight": (8, 32), "h.0.mlp.c_proj.weight": (32, 8)}
+    gpt = {name: draw.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    for folder, held in (("all", gpt), ("none", {"wte.weight": gpt["wte.weight"]})):
+        (tmp_path / folder).mkdir()
+        save_file(held, tmp_path / folder / "model.safetensors")
+    assert kinprint.plan(tmp_path / "all").tensors == 3
+    assert kinprint.plan(tmp_path / "none").tensors == 0
 
 
 def test_nothing_is_planned_for_files_on_this_machine(demo: Path) -> None:

@@ -14,7 +14,7 @@ from kinprint.errors import KinprintError, printable
 
 @command("plan")
 @click.argument("models", nargs=-1, required=True, metavar="MODEL...")
-@option("--tensors", multiple=True, default=("*norm*.weight",), metavar="PATTERN")
+@option("--tensors", multiple=True, metavar="PATTERN")
 @form_option
 @reading_options
 def plan(
@@ -26,7 +26,7 @@ def plan(
     failed, total = 0, kinprint.Cost()
     for model in models:
         try:
-            found = kinprint.plan(model, tensors, reader=reader, language=language())
+            found = kinprint.plan(model, tensors or None, reader=reader, language=language())
         except KinprintError as error:
             failed = name_failure(error, model)
             continue
@@ -35,7 +35,12 @@ def plan(
             write_json(found)
             continue
         cost = say("cli.plan.in-place") if found.local else cost_message(found.cost).say(language())
-        click.echo(say("cli.plan.model", model=printable(model), count=found.tensors, cost=cost))
+        name = printable(model)
+        if not found.tensors:
+            click.echo(say("cli.plan.no-norms", model=name))
+            continue
+        key = "cli.plan.model" if tensors else "cli.plan.norms"
+        click.echo(say(key, model=name, count=found.tensors, cost=cost))
     if format == "text" and total.requests:
         click.echo(say("cli.plan.total", cost=cost_message(total), spent=cost_message(reader.cost)))
     return failed

@@ -11,9 +11,10 @@ from kinprint import text
 from kinprint.errors import BadOption
 from kinprint.model.inspection import inspect_checkpoint
 from kinprint.model.opening import need_adapter, open_model
+from kinprint.model.places import word_of
 from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.formats.registry import SAFETENSORS
-from kinprint.records import Cost, Progress, Slice
+from kinprint.records import Cost, Progress, Slice, is_bias
 from kinprint.report.build.inspection import inspection_document
 from kinprint.report.results.inspection import Inspection
 from kinprint.report.schema import ReadingPlanDocument, StageCost
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from kinprint.report.results.plan import Plan
     from kinprint.verbs.model import Model
 
-NORMS = "*norm*.weight"
-"""The tensors whose cost `plan` tells unless others are asked for."""
+_NORMS = "norms"  # the tensors whose cost `plan` tells unless others are asked for
 
 
 def open(
@@ -127,7 +127,7 @@ def inspect(
 
 def plan(
     model: ModelName,
-    tensors: str | Sequence[str] = NORMS,
+    tensors: str | Sequence[str] | None = None,
     *,
     budget: int | str | None = None,
     cache: bool = True,
@@ -143,8 +143,9 @@ def plan(
     ----------
     model : str or path
         The model, named as for `compare`.
-    tensors : str or sequence of str
-        Which tensors, as shell patterns for their stored names.
+    tensors : str or sequence of str, optional
+        Which tensors, as shell patterns for their stored names; norms, whatever they are called,
+        unless something is given.
     budget, cache, progress, reader, language
         As for `compare`.
 
@@ -166,14 +167,15 @@ def plan(
     >>> kinprint.plan(kinprint.demo.FOLDER / "zoo" / "base-a", "*down_proj*").tensors
     6
     """
-    patterns = (tensors,) if isinstance(tensors, str) else tuple(tensors)
+    patterns = (tensors,) if isinstance(tensors, str) else tuple(tensors or ())
     with reading(reader, budget, cache, progress) as own:
         meter = Meter(own)
         checkpoint = open_checkpoint(os.fspath(model), fetcher_of(own))
-        names = _matching(checkpoint, patterns)
+        names = _norms(checkpoint) if tensors is None else _matching(checkpoint, patterns)
         found = checkpoint.plan([Slice(spec) for spec in checkpoint.tensors(names).values()])
         cost = sum((one.cost for one in found), Cost())
-        return _plan(checkpoint, " ".join(patterns), len(names), cost, meter.cost, language)
+        what = _NORMS if tensors is None else " ".join(patterns)
+        return _plan(checkpoint, what, len(names), cost, meter.cost, language)
 
 
 def plan_inspection(
@@ -237,6 +239,13 @@ def _plan(
         spent=StageCost.of(spent),
     )
     return Plan(document, language, local=ref.kind == "local", files=len(checkpoint.shards))
+
+
+def _norms(checkpoint: Checkpoint) -> list[str]:
+    """Gains of the norms, of towers too."""
+    tensors = inspect_checkpoint(checkpoint).tensor_map.tensors
+    words = ((one.spec.name, word_of(one.role) or "") for one in tensors)
+    return [name for name, word in words if word.startswith("norm") and not is_bias(word)]
 
 
 def _matching(checkpoint: Checkpoint, patterns: Sequence[str]) -> list[str]:
