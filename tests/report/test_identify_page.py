@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kinprint.records import Cost, Level, Precedence, Relation
 from kinprint.report.build.common import made_with
-from kinprint.report.identifying import summary
+from kinprint.report.identifying import linked, summary
 from kinprint.report.results.identify import Identification
 from kinprint.report.schema import (
     AtlasModel,
@@ -112,6 +112,11 @@ def test_a_link_that_leaves_open_what_was_taken_over_makes_no_parent_in_words(
     said = summary(replace(document(), parents=parents), "en")
     names = ", ".join(one.title for one in parents)
     assert said.startswith(f"asked is linked with {names}, and whether weights were taken over")
+    found = list(linked(replace(document(), parents=parents)))
+    assert [role for role, _ in found[: len(parents)]] == ["parent"] * len(others) + ["undecided"]
+    page = identify_page(replace(document(), parents=parents), "en")
+    assert ("likeliest parent" in page) == bool(others)
+    assert "likeliest, if weights were taken over" in page
 
 
 def test_equal_files_have_no_p_value() -> None:

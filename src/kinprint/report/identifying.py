@@ -142,8 +142,12 @@ def faults(document: IdentifyDocument, language: str) -> Iterator[str]:
 
 
 def linked(document: IdentifyDocument) -> Iterator[tuple[str, RelativePart]]:
-    """All linked models, parents first, and which kind of kin each is."""
-    yield from (("parent", one) for one in document.parents)
+    """All linked models, parents first, and which kind of kin each is.
+
+    Nobody is called a parent of whom it is not decided that weights were taken over.
+    """
+    for one in document.parents:
+        yield "parent" if one.relation in TAKEN_OVER else "undecided", one
     yield from (("descendant", one) for one in document.descendants)
     yield from (("relative", one) for one in document.relatives)
 
