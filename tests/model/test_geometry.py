@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kinprint.model.geometry import Geometry, geometry_of
+from kinprint.model.geometry import Geometry, geometry_of, unusable_sizes
 from kinprint.model.inspection import group_tensors
+from kinprint.model.roles import assign_roles
 from kinprint.model.tensor_map import map_tensors
 from kinprint.records import TensorSpec
 
@@ -104,6 +105,24 @@ def test_gguf_metadata() -> None:
 )
 def test_nothing_is_guessed_from_nonsense(config: dict[str, object]) -> None:
     assert geometry_of(config) == Geometry()
+
+
+def test_what_can_be_no_size_is_named() -> None:
+    told: dict[str, object] = {"hidden_size": "4096", "head_dim": 2.5, "vocab_size": -3}
+    usual: dict[str, object] = {
+        "num_experts": 0, "n_inner": -1, "num_key_value_heads": None, "intermediate_size": [8, 16],
+        "num_attention_heads": 32.0,
+    }  # fmt: skip
+    nested = {"text_config": {**told, **usual}, "num_hidden_layers": float("nan")}
+    assert unusable_sizes(nested) == {
+        "hidden_size": "'4096'", "head_dim": "2.5", "vocab_size": "-3", "num_hidden_layers": "nan",
+    }  # fmt: skip
+    warnings = assign_roles(
+        [TensorSpec("a", "F32", (2, 2), "a.safetensors", 0, 16)], nested
+    ).warnings
+    said = [one.say("en") for one in warnings if one.key == "note.no-size"]
+    assert any("hidden_size as '4096'" in one for one in said)
+    assert len(said) == 4
 
 
 def test_names_are_folded_by_layer_and_expert() -> None:

@@ -115,6 +115,28 @@ def _from_config(config: Mapping[str, Any]) -> Geometry:
     )
 
 
+def unusable_sizes(config: Mapping[str, Any]) -> dict[str, str]:
+    """What is written where a size should be and can be none, by its name.
+
+    Text, fractions and numbers below zero: `0`, `-1` and `null` are usual for none, and a list
+    gives each layer a size of its own.
+    """
+    *_, inner = text_parts(config)
+    written = {
+        name: value
+        for names in _NAMES.values()
+        for name, source in product(names, (config, inner))
+        if (value := source.get(name)) is not None
+    }
+    return {
+        name: repr(value)
+        for name, value in written.items()
+        if isinstance(value, str | float | int)
+        and _whole(value) is None
+        and (isinstance(value, str) or value not in (0, -1))
+    }
+
+
 def text_parts(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The configuration and the parts in it that lead to the language model's own."""
     parts = [config]

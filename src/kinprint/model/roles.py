@@ -15,7 +15,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from kinprint.model.geometry import Geometry, geometry_of
+from kinprint.errors import printable
+from kinprint.model.geometry import Geometry, geometry_of, unusable_sizes
 from kinprint.model.names.contradictions import (
     allowed_numbers,
     contradiction,
@@ -42,6 +43,7 @@ _SCALES = Ending(Role.OTHER, "scales")
 _ROUTER, _BIAS = Role.ROUTER, Role.BIAS
 _IN_ANY_STACK = (Role.OTHER, Role.BIAS, Role.NORM_OTHER)
 _SCALED = (".weight", ".W_q")
+_SHOWN = 40  # characters of what stands where a size should be
 _TEXT = (None, "encoder", "decoder")  # an encoder's embedding may serve its decoder and the head
 _GGUF_NAMES = ("blk.", "token_embd.")
 _WEIGHT_ENDINGS = (".weight", "", ".qweight", ".weight_packed", "_blocks", ".blocks", ".scale")
@@ -144,6 +146,10 @@ def assign_roles(
     if complete and geometry.tied:
         kinds = _with_table(roles, kinds)
     warnings = [
+        *(
+            message("note.no-size", name=name, value=printable(value, _SHOWN))
+            for name, value in unusable_sizes(config).items()
+        ),
         *rivals,
         *_unknown(found.patterns, meanings),
         *_contradictions(kinds, geometry, config, complete),
