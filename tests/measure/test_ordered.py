@@ -33,6 +33,11 @@ def test_percentiles_are_numpys(a: np.ndarray, share: float) -> None:
     assert ordered.percentile(a, share) == pytest.approx(np.quantile(a, share), rel=1e-9, abs=1e-9)
 
 
+@given(a=arrays(np.int8, st.integers(0, 40)))
+def test_values_that_differ_are_counted_once(a: np.ndarray) -> None:
+    assert ordered.distinct(a) == len(set(a.tolist()))
+
+
 @given(fine, fine)
 def test_p99_of_differences_and_difference_of_p99(a: np.ndarray, b: np.ndarray) -> None:
     expected = np.quantile(np.abs(a - b), 0.99)

@@ -236,7 +236,7 @@ class Alignment:
         """Feed-forwards with their partners, those that are copies of one another together."""
         ours, theirs = self.first.prepared.feed_forwards, self.second.prepared.feed_forwards
         labels = self.first.feed_forward_copies
-        for label in np.unique(labels):
+        for label in sorted(set(labels.tolist())):
             yield tuple(
                 FeedForwardPair(at, to, ours[at], theirs[to])
                 for at in np.flatnonzero(labels == label).tolist()

@@ -25,6 +25,7 @@ from kinprint.mapped import keep, let_go
 from kinprint.measure.basis import unit_rows
 from kinprint.measure.computed import of_a_formula
 from kinprint.measure.invariants import HeadRows, UnitRows
+from kinprint.measure.ordered import distinct
 from kinprint.model.symmetries import axes_of
 from kinprint.nulls.fixed_points import Neighbours
 from kinprint.nulls.masks import masked, without_filler
@@ -190,7 +191,7 @@ class Prepared:
         units = {(layer, DENSE): part for layer, part in self.sample.units.items()}
         units.update(self.sample.experts)
         return frozenset(
-            place for place, part in units.items() if len(np.unique(part.index)) == part.total
+            place for place, part in units.items() if distinct(part.index) == part.total
         )
 
     @cached_property

@@ -16,6 +16,8 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from kinprint.measure.ordered import distinct
+
 Floats = NDArray[np.float32]
 
 _ORDER = 8  # numbers before: a sine needs two, a window times a sine six
@@ -244,7 +246,7 @@ def _continued(series: NDArray[np.float64], slack: float) -> bool:
 
 def _predicted(series: NDArray[np.float64], order: int, slack: float) -> bool:
     """Whether each number is a linear combination of those before it and a constant."""
-    if np.count_nonzero(series) < _FEWEST or len(np.unique(series)) < _VALUES:
+    if np.count_nonzero(series) < _FEWEST or distinct(series) < _VALUES:
         return False
     windows = np.lib.stride_tricks.sliding_window_view(series, order + 1)
     before = np.column_stack([windows[:, :order], np.ones(len(windows))])

@@ -29,6 +29,7 @@ from kinprint.measure.basis import (
     spread,
     unit_rows,
 )
+from kinprint.measure.ordered import distinct
 
 _COLUMNS = 1e-6  # a share of a row's length below which nothing but rounding is left
 
@@ -298,13 +299,12 @@ def _two_of_three(gate: Array, up: Array, down: Array) -> Share:
     xp = array_module(gate)
     with_gate = (gate == up) | (gate == down)
     partner = xp.where(with_gate, gate, up)[with_gate | (up == down)]
-    return Share(len(xp.unique(partner)), len(gate))
+    return Share(distinct(partner), len(gate))
 
 
 def _same_partner(one: Array, other: Array) -> Share:
     """Units that two ends give one partner, each partner counted once."""
-    xp = array_module(one)
-    return Share(len(xp.unique(one[one == other])), len(one))
+    return Share(distinct(one[one == other]), len(one))
 
 
 Plane = tuple[Array, Array]

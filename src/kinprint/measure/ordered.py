@@ -1,4 +1,4 @@
-"""Measures that need values in order: ranks and percentiles.
+"""Measures that need values in order: ranks, percentiles, and how many differ.
 
 Sorting cannot go block by block, so one copy of a vector is kept, in float32 where the
 stored type fits into it.
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinprint.device import Array, array_module
 from kinprint.measure import blocks
 from kinprint.measure.blocks import BLOCK, Floats
 
@@ -63,6 +64,15 @@ def p99_gap(a: ArrayLike, b: ArrayLike) -> float:
     """
     blocks.pair(a, b)
     return abs(percentile(a, 0.99) - percentile(b, 0.99))
+
+
+def distinct(values: Array) -> int:
+    """How many different values there are.
+
+    `np.unique` would load NumPy's masked arrays first, only to ask whether these are some.
+    """
+    ordered = array_module(values).sort(values, axis=None)
+    return min(len(ordered), 1) + int((ordered[1:] != ordered[:-1]).sum())
 
 
 def _compact(vector: NDArray[Any]) -> NDArray[Any]:

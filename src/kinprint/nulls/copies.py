@@ -12,6 +12,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinprint.measure.ordered import distinct, percentile
 from kinprint.nulls.blocks import block_log10_p, block_sizes, blocked
 from kinprint.nulls.preparation import normalise_rows
 from kinprint.nulls.result import Floats, Ints
@@ -119,7 +120,7 @@ def _repetitions(x: NDArray[np.float32]) -> Ints:
     n = len(x)
     again = {n // times for times in range(2, 9) if n % times == 0 and n // times > 1}
     likes = {lag: _alike_at(x, lag) for lag in sorted({1, 2, 3, *again}) if 2 * lag <= n}
-    usual = float(np.median([like.mean() for like in likes.values()])) if likes else 0.0
+    usual = percentile([like.mean() for like in likes.values()], 0.5) if likes else 0.0
     classes = np.arange(n)
     for lag, like in likes.items():
         if like.mean() >= 2 * usual + REPEATED_SHARE:
@@ -179,7 +180,7 @@ def sum_over(values: ArrayLike, classes: ArrayLike) -> Floats:
     if len(given) != len(labels):
         raise ValueError(f"{len(given)} values and {len(labels)} classes")
     found = np.zeros((int(labels.max(initial=-1)) + 1, *given.shape[1:]))
-    if len(found) == len(given) == len(np.unique(labels)):
+    if len(found) == len(given) == distinct(labels):
         found[labels] = given  # nothing is a copy, and adding one by one takes long
     else:
         np.add.at(found, labels, given)

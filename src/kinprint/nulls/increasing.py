@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kinprint.measure.ordered import distinct
 from kinprint.nulls.combination import fisher
 from kinprint.nulls.fixed_points import Pairs
 from kinprint.nulls.result import DRAWS, LN10, Floats, Ints, NullResult, drawn, no_evidence
@@ -52,7 +53,7 @@ def increasing_subsequence(layers: Sequence[Pairs], seed: int | None = 0) -> Nul
     orders = [(order, n) for order, n in orders if n > 1]
     if not orders:
         return no_evidence("increasing subsequence")
-    if any(len(np.unique(order)) < n for order, n in orders):
+    if any(distinct(order) < n for order, n in orders):
         raise ValueError("pairs must be one to one")
     lengths = [longest_increasing(order) for order, _ in orders]
     numbers = [n for _, n in orders]

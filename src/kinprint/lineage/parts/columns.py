@@ -36,6 +36,7 @@ from kinprint.lineage.preparation import FeedForward, Heads
 from kinprint.lineage.reading.sample import Indices
 from kinprint.lineage.side import alone, copied_channels
 from kinprint.measure.basis import spread
+from kinprint.measure.ordered import percentile
 from kinprint.measure.rows import clear_share, copied_rows
 from kinprint.nulls.blocks import BLOCK, block_log10_p, least_block_log10_p
 from kinprint.nulls.preparation import massive, standardise_columns
@@ -290,7 +291,7 @@ def matched_share(likeness: Rows, others: Rows, noise: float) -> float:
     ours, theirs = np.abs(likeness), np.abs(others)
     if not ours.size or not theirs.size:
         return 0.0
-    limit = max(float(np.quantile(theirs, _NEARLY_ALL)), UNLIKE + noise)
+    limit = max(percentile(theirs, _NEARLY_ALL), UNLIKE + noise)
     strangers = float((ours <= limit).mean()) / _MOST
     clear = clear_share(np.where(ours >= UNLIKE, ours, 0.0), others, len(ours) ** 2)
     return max(1.0 - strangers, clear)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from kinprint.lineage.parts.agreement import Agreement, Agreements, both_sizes, compare_rows
 from kinprint.lineage.parts.tensors import Rows, is_no_bias, tensor_sizes, tensors_of
@@ -124,21 +125,25 @@ class _Table(Struct, frozen=True):
 
     def _named_alike(self, other: _Table) -> tuple[Indices, Indices]:
         _, at, to = np.intersect1d(self.numbers, other.numbers, return_indices=True)
-        if not np.isin(self.names[self.names != 0], other.names).any():
+        if not set(self.names.tolist()) & set(other.names.tolist()) - {0}:
             return at, to
         ours, theirs = self.names[at], other.names[to]
         same = (ours == theirs) | (ours == 0) | (theirs == 0)
         at, to = at[same], to[same]
-        left, right = (
-            np.setdiff1d(np.flatnonzero(one.names), done) for one, done in ((self, at), (other, to))
-        )
+        left, right = _others(self.names != 0, at), _others(other.names != 0, to)
         _, x, y = np.intersect1d(self.names[left], other.names[right], return_indices=True)
         return np.concatenate([at, left[x]]), np.concatenate([to, right[y]])
 
     def is_padded(self, paired: Indices) -> bool:
         """Whether rows without a partner tell nothing: constants, or one row again and again."""
-        alone = np.setdiff1d(np.arange(len(self.rows)), paired)
+        alone = _others(np.ones(len(self.rows), bool), paired)
         more = self.rows[alone]
         constant_rows = bool((more == more[:, :1]).all())
         repeated = len(more) > 1 and bool((more == more[:1]).all())
         return constant_rows or (repeated and not self.names[alone].any())
+
+
+def _others(marked: NDArray[np.bool_], taken: Indices) -> Indices:
+    """Places that are marked and not taken, in order."""
+    marked[taken] = False
+    return np.flatnonzero(marked)

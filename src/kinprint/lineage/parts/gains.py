@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kinprint.lineage.alignment.residual import IDENTITY, ResidualMap
 from kinprint.lineage.preparation import Prepared
 from kinprint.lineage.reading.sample import Floats
+from kinprint.measure.ordered import percentile
 from kinprint.nulls.preparation import degenerate, normal_scores
 from kinprint.records import Component, Part
 
@@ -67,7 +68,7 @@ def effective_gains(
     lengths = squares.sum(axis=1)
     rows_counted = lengths.sum() ** 2 / np.square(lengths).sum()
     logarithms = np.log(effective[effective > 0])
-    low, middle, high = np.quantile(logarithms, (0.25, 0.5, 0.75))
+    low, middle, high = (percentile(logarithms, share) for share in (0.25, 0.5, 0.75))
     most = _OUTLYING * (high - low) / _NORMAL_QUARTILES
     variance = float(np.clip(logarithms, middle - most, middle + most).var())
     chance = 1.0 if variance <= 0 else min(1.0, 1.0 / (2.0 * rows_counted * variance))

@@ -94,7 +94,8 @@ class Draft:
             raise self.bad("cause.tokenizer.empty")
         self._check(min(ids))
         self._check(max(ids))
-        if len(np.unique(np.array(ids, np.int64))) != len(ids):  # a set takes eight times as much
+        ordered = np.sort(np.array(ids, np.int64))  # a set takes eight times as much
+        if (ordered[1:] == ordered[:-1]).any():
             raise self.bad("cause.tokenizer.id-twice", id=_repeated(ids))
         self.slots = [None] * (max(ids) + 1)
         for at, token in zip(ids, tokens, strict=True):
