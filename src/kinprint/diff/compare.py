@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
@@ -228,7 +227,7 @@ class _Shares(Struct, frozen=True):
         """How a comparison is read."""
         if self.settings.budget is None or not self.sampled:
             return self.settings
-        return dataclasses.replace(self.settings, budget=self._part)
+        return replace(self.settings, budget=self._part)
 
     @property
     def allowance(self) -> int | None:

@@ -10,7 +10,6 @@ without being related.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -356,8 +355,7 @@ class Prepared:
         return gain
 
 
-@dataclass(frozen=True)
-class SharedTokens:
+class SharedTokens(Struct, frozen=True, eq=False, dict=True):
     """Rows of the tokens that two models have, and their columns made comparable.
 
     `columns` are standardised over the tokens, one row a channel; None with too few tokens.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from kinprint import text
 from kinprint.errors import BadOption, KinprintError
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from kinprint.lineage.families import Branch  # of many models
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Settings:
+class Settings(Struct, frozen=True):
     """How to compare.
 
     Attributes
@@ -48,29 +47,31 @@ class Settings:
         If there is no such level, or alpha is not between 0 and 1.
     """
 
-    level: Level
-    alpha: float
-    budget: int | None
-    seed: int
-    base: str | None
+    level: Level = Level.STANDARD
+    alpha: float = ALPHA
+    budget: int | None = None
+    seed: int = 0
+    base: str | None = None
 
-    def __init__(
-        self,
-        level: Level | str = Level.STANDARD,
-        alpha: float = ALPHA,
-        budget: int | None = None,
-        seed: int = 0,
-        base: str | None = None,
-    ) -> None:
-        if level not in tuple(Level):
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            level: Level | str = Level.STANDARD,
+            alpha: float = ALPHA,
+            budget: int | None = None,
+            seed: int = 0,
+            base: str | None = None,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        if self.level not in tuple(Level):
             cause = text.message("cause.option.choice", choices=", ".join(Level))
-            raise BadOption(option="level", value=level, cause=cause)
-        if not 0 < alpha < 1:
+            raise BadOption(option="level", value=self.level, cause=cause)
+        if not 0 < self.alpha < 1:
             cause = text.message("cause.option.between", least=0, most=1)
-            raise BadOption(option="alpha", value=alpha, cause=cause)
-        fields = {"level": Level(level), "alpha": alpha, "budget": budget, "seed": seed}
-        for name, value in {**fields, "base": base}.items():
-            object.__setattr__(self, name, value)
+            raise BadOption(option="alpha", value=self.alpha, cause=cause)
+        force_setattr(self, "level", Level(self.level))
 
 
 class Material(Struct, frozen=True, eq=False):

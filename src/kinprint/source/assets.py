@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +16,8 @@ def assets_folder(*parts: str) -> Path:
 
 def remove_folder(folder: Path) -> None:
     """Remove a folder that others may be writing to: it is renamed away before it is deleted."""
+    import shutil
+
     grave = folder.with_name(f"{folder.name}.cleared-{os.urandom(8).hex()}")
     with suppress(FileNotFoundError):  # there is none, or somebody else was quicker
         folder.rename(grave)

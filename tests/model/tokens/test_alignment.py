@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kinprint.model.tokens import Overlap, Run, Vocabulary, align, compare_tokenizers
 from kinprint.model.tokens.likeness import merges_sha256, vocabulary_sha256
@@ -128,7 +127,7 @@ def test_fingerprints_see_order_class_and_holes() -> None:
     ]
     assert len({vocabulary_sha256(item) for item in [base, *others]}) == 1 + len(others)
     assert merges_sha256(others[0]) is None
-    turned = dataclasses.replace(base, merges=np.array([[1, 0], [0, 1]], np.int64))
-    missing = dataclasses.replace(base, merges=np.array([[0, 1], [1, -1]], np.int64))
+    turned = replace(base, merges=np.array([[1, 0], [0, 1]], np.int64))
+    missing = replace(base, merges=np.array([[0, 1], [1, -1]], np.int64))
     assert len({merges_sha256(item) for item in (base, turned, missing)}) == 3
     assert merges_sha256(base, 1) == merges_sha256(missing, 1) != merges_sha256(base)

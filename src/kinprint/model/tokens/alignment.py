@@ -7,24 +7,23 @@ pairing must be the same every time and must not use a row twice.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from kinprint.model.tokens.vocabulary import Ids, Vocabulary
 
 _Key = bytes | tuple[bytes, int]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Alignment:
+class Alignment(Struct, frozen=True, eq=False):
     """Pairs of ids, sorted by the id in a; `special` says which pairs are control tokens."""
 
-    a: Ids = field(repr=False)
-    b: Ids = field(repr=False)
-    special: npt.NDArray[np.bool_] = field(repr=False)
+    a: Ids
+    b: Ids
+    special: npt.NDArray[np.bool_]
     only_a: int
     only_b: int
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +26,7 @@ _HOLES_ALLOWED = 1 << 16
 _BRACKETED = re.compile(r"<[^\s<>]+>|\[[^\s\[\]]+\]")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Vocabulary:
+class Vocabulary(Struct, frozen=True, eq=False):
     """Token bytes by id, None where an id is unused.
 
     Ordinary tokens are the bytes they stand for; `special` ids are held by their text and
@@ -42,10 +40,10 @@ class Vocabulary:
     kind: str
     algorithm: str
     source: str
-    tokens: tuple[bytes | None, ...] = field(repr=False)
-    special: frozenset[int] = field(repr=False)
-    fallback: frozenset[int] = field(default=frozenset(), repr=False)
-    merges: Ids | None = field(default=None, repr=False)
+    tokens: tuple[bytes | None, ...]
+    special: frozenset[int]
+    fallback: frozenset[int] = frozenset()
+    merges: Ids | None = None
 
     @property
     def size(self) -> int:
