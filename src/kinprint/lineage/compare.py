@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
@@ -26,8 +27,6 @@ from kinprint.lineage.about.description import (
 )
 from kinprint.lineage.battery import gather_evidence
 from kinprint.lineage.charge import Charge
-from kinprint.lineage.contents import same_contents
-from kinprint.lineage.controls import Control, calibrated
 from kinprint.lineage.identity import SAME_FILES, same_files, same_files_verdict
 from kinprint.lineage.kind import only_equal
 from kinprint.lineage.lone_towers import ModelTowers, lone_towers
@@ -45,7 +44,6 @@ from kinprint.lineage.reading.levels import level_plan
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.reading.sampler import Sampler
 from kinprint.lineage.results import Comparison, Material, Settings
-from kinprint.lineage.sharing.map import map_shared, norm_likenesses
 from kinprint.lineage.side import Side
 from kinprint.lineage.stopping import stopped_evidence, stopped_verdict
 from kinprint.lineage.tests.menu import menu
@@ -64,6 +62,10 @@ from kinprint.nulls.combination import equal_weights
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import CLEAR_ANSWERS, Evidence, Level, Relation, Verdict
+
+if TYPE_CHECKING:
+    from kinprint.lineage.controls import Control
+    from kinprint.lineage.sharing.map import LayerMap, NormLikeness
 
 
 def compare_models(
@@ -136,12 +138,13 @@ def compare_opened(
         with algebra_for(settings.level):
             outcome = _read_in_stages(sampler, settings, bool(controls), details)
             if outcome.verdict.relation is Relation.UNTESTABLE:
+                from kinprint.lineage.contents import same_contents
+
                 left = _bytes_left(settings, sampler)
                 with suppress(BudgetExceeded):  # of a budget that was given
                     same = same_contents(models[0], models[1], settings.alpha, left)
                     outcome = outcome if same is None else replace(outcome, verdict=same)
-            tested = outcome.pair, outcome.sides[0], outcome.evidence, outcome.charge
-            shared = map_shared(*tested) if details else None
+            shared, norms = _shared(outcome) if details else (None, ())
         comparison = Comparison(
             pair[0].ref,
             pair[1].ref,
@@ -160,7 +163,7 @@ def compare_opened(
             towers=outcome.towers,
             read=sampler.read[:2],
             shared=shared,
-            norms=norm_likenesses(*outcome.sides) if details else (),
+            norms=norms,
             material=Material(
                 (models[0], models[1]),
                 (outcome.sides[0].prepared.stored, outcome.sides[1].prepared.stored),
@@ -212,6 +215,14 @@ class _Outcome(Struct, frozen=True):
     towers: tuple[TowerComparison, ...] = ()
 
 
+def _shared(outcome: _Outcome) -> tuple[LayerMap, tuple[NormLikeness, ...]]:
+    """Where weights are shared, and norms as disputes compared them."""
+    from kinprint.lineage.sharing.map import map_shared, norm_likenesses
+
+    shared = map_shared(outcome.pair, outcome.sides[0], outcome.evidence, outcome.charge)
+    return shared, norm_likenesses(*outcome.sides)
+
+
 def _read_in_stages(
     sampler: Sampler, settings: Settings, controlled: bool, pictures: bool
 ) -> _Outcome:
@@ -238,6 +249,8 @@ def _read_in_stages(
         evidence = gather_evidence(pair)
         controls: tuple[Control, ...] = ()
         if controlled:
+            from kinprint.lineage.controls import calibrated
+
             mains = [main for main, *_ in sides]
             controls, ranked = calibrated(mains, settings.seed, settings.level, evidence)
             evidence += ranked

@@ -27,7 +27,6 @@ from kinprint.lineage.reading.tower import towers_of
 from kinprint.measure.computed import computed, right_angled
 from kinprint.measure.equal_rows import Floats, constant
 from kinprint.measure.rounding import Equality, equality
-from kinprint.model.adapted import AdaptedModel
 from kinprint.model.model import Model
 from kinprint.model.opening import open_model
 from kinprint.model.places import Weight
@@ -134,7 +133,7 @@ def same_contents(a: Model, b: Model, alpha: float, most: int | None = None) -> 
 
     None where no tensor is the same, or where reading would cost more than `most` bytes.
     """
-    if isinstance(a, AdaptedModel) or isinstance(b, AdaptedModel):
+    if a.adapter_checkpoint or b.adapter_checkpoint:
         return None
     if most is not None:
         checkpoints = a.checkpoint, b.checkpoint

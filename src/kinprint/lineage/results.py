@@ -12,16 +12,16 @@ from kinprint.errors import BadOption, KinprintError
 from kinprint.lineage.about.configuration import ConfigurationField
 from kinprint.lineage.about.description import CommonTokens, Description
 from kinprint.lineage.charge import Charge
-from kinprint.lineage.controls import Control
 from kinprint.lineage.reading.sample import Sample, SampleRecord
-from kinprint.lineage.sharing.map import LayerMap, NormLikeness
 from kinprint.lineage.towers import TowerComparison
 from kinprint.model.model import Model
 from kinprint.records import ALPHA, Cost, Evidence, Level, ModelRef, Verdict
 from kinprint.text import Message
 
-if TYPE_CHECKING:
-    from kinprint.lineage.families import Branch  # of many models
+if TYPE_CHECKING:  # what few comparisons have
+    from kinprint.lineage.controls import Control
+    from kinprint.lineage.families import Branch
+    from kinprint.lineage.sharing.map import LayerMap, NormLikeness
 
 
 class Settings(Struct, frozen=True):

@@ -33,6 +33,8 @@ from kinprint.titles import full_titles
 class AdaptedModel(Model):
     """A base, the updates that an adapter makes to some of its weights, and tensors of its own."""
 
+    adapter_checkpoint: Checkpoint
+
     def __init__(self, base: Model, checkpoint: Checkpoint, adapter: Adapter) -> None:
         found = _matched(adapter, base)
         if found.own:  # what the base's tensors are may depend on these

@@ -47,7 +47,6 @@ from kinprint.model.tokens import (
     choose_vocabulary,
     has_vocabulary,
     load_vocabulary,
-    vocabulary_of_gguf,
 )
 from kinprint.reader.checkpoint import Checkpoint
 from kinprint.reader.decode import Array, is_single
@@ -66,6 +65,8 @@ _OF_INPUTS = "input_scale"
 _NO_SCALES = ("running_statistic", "smoothing", "weight_norm")  # the model computes with these
 SIDECARS = ("quantize_config.json", "quant_config.json", "hf_quant_config.json")
 """Where older tools wrote what newer ones keep in the configuration."""
+ADAPTER_CONFIG = "adapter_config.json"
+"""Where PEFT says what an adapter is."""
 
 
 class Reading(Struct, frozen=True):
@@ -125,7 +126,10 @@ class Model:
     `refusal` is why those of a method that cannot be read are not among them. `components` are
     the other models of a pipeline, such as the text encoder beside the model that makes pictures.
     `cut_short` is whether a budget left headers unread that would have been looked at.
+    `adapter_checkpoint` has the adapter that changes the weights, where there is one.
     """
+
+    adapter_checkpoint: Checkpoint | None = None
 
     def __init__(self, checkpoint: Checkpoint, specs: Mapping[str, TensorSpec]) -> None:
         self.checkpoint = checkpoint
@@ -255,6 +259,8 @@ class Model:
         `known` keeps vocabularies by content, for models that share a tokenizer.
         """
         if self.metadata is not None and has_vocabulary(self.metadata):
+            from kinprint.model.tokens.gguf_vocabulary import vocabulary_of_gguf
+
             return vocabulary_of_gguf(self.checkpoint.shards[0], self.metadata)
         return vocabulary_of(self.checkpoint, known)
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kinprint.errors import BadAdapter, BadOption, BadReference, SourceError
-from kinprint.model.adapted import AdaptedModel
-from kinprint.model.adapters import CONFIG, Adapter, parse_adapter
-from kinprint.model.model import Model
+from kinprint.model.model import ADAPTER_CONFIG, Model
 from kinprint.reader.checkpoint import Checkpoint, open_checkpoint
 from kinprint.reader.formats.registry import GGUF
 from kinprint.reader.jsonfile import parse_object
 from kinprint.records import TensorSpec
 from kinprint.source.reference import parse_reference
 from kinprint.text import message
+
+if TYPE_CHECKING:
+    from kinprint.model.adapters import Adapter
 
 _STEMS = ("adapter_model", "adapters")
 _FIRST_EXPERTS = ("0", "1")
@@ -41,6 +42,10 @@ def open_model(
         model = Model(checkpoint, specs)
         model.components = tuple(map(open_model, checkpoint.components))
         return model
+    # Few models are adapters.
+    from kinprint.model.adapted import AdaptedModel
+    from kinprint.model.adapters import parse_adapter
+
     adapter = parse_adapter(config, specs)
     under = _open_base(checkpoint, adapter, base)
     return AdaptedModel(Model(under, under.tensors()), checkpoint, adapter)
@@ -51,7 +56,7 @@ def need_adapter(models: Iterable[Model], base: str | None, *, pair: bool = Fals
 
     Of a `pair` it may have been meant as the base that both were made from.
     """
-    if base is not None and not any(isinstance(one, AdaptedModel) for one in models):
+    if base is not None and not any(one.adapter_checkpoint for one in models):
         told = message("cause.adapter.none-of-two", option="given")
         cause = told if pair else message("cause.adapter.none")
         raise BadOption(option="base", value=base, cause=cause)
@@ -89,7 +94,7 @@ def open_for_tokens(checkpoint: Checkpoint, base: str | None = None) -> Model:
 
 def config_beside(checkpoint: Checkpoint) -> str | None:
     """Where an adapter's configuration lies beside the weights; None where there is none."""
-    path = posixpath.join(checkpoint.choice.weights.folder, CONFIG)
+    path = posixpath.join(checkpoint.choice.weights.folder, ADAPTER_CONFIG)
     return path if path in checkpoint.files else None
 
 

@@ -7,8 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kinprint.model.tokens import Overlap, Run, Vocabulary, align, compare_tokenizers
-from kinprint.model.tokens.likeness import merges_sha256, vocabulary_sha256
+from kinprint.model.tokens import Vocabulary, align
+from kinprint.model.tokens.likeness import (
+    Overlap,
+    Run,
+    compare_tokenizers,
+    merges_sha256,
+    vocabulary_sha256,
+)
 
 
 def vocabulary(

@@ -11,12 +11,9 @@ import pytest
 from tokenizers import Tokenizer
 
 from kinprint.errors import BadTokenizer
-from kinprint.model.tokens import (
-    compare_tokenizers,
-    fingerprint,
-    load_vocabulary,
-    vocabulary_of_gguf,
-)
+from kinprint.model.tokens import load_vocabulary
+from kinprint.model.tokens.gguf_vocabulary import vocabulary_of_gguf
+from kinprint.model.tokens.likeness import compare_tokenizers, fingerprint
 from kinprint.model.tokens.vocabulary import LARGEST_SIZE
 from tests.conftest import DEMO, ZOO
 from tests.model.tokens.builders import (

@@ -26,7 +26,6 @@ from kinprint.lineage.about.claims import (
     gguf_claims,
     recipe_claims,
 )
-from kinprint.model.adapted import AdaptedModel
 from kinprint.model.geometry import geometry_of
 from kinprint.model.model import Model
 from kinprint.model.opening import config_beside
@@ -164,7 +163,7 @@ def describe(
     sizes = geometry_of(checkpoint.config, metadata)
     read = background.result()
     # A merged model may keep the configuration of what was merged into it, and is no adapter.
-    merged = not isinstance(model, AdaptedModel)
+    merged = model is None or model.adapter_checkpoint is None
     adapter = [replace(one, relation="") if merged else one for one in read.adapter]
     return Description(
         published=read.published,

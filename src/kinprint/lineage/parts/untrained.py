@@ -20,7 +20,6 @@ from kinprint.lineage.parts.equality import INFORMATION
 from kinprint.lineage.parts.tensors import at_equal_numbers, compared, tensor_sizes, tensors_of
 from kinprint.lineage.reading.sample import Floats, Sample
 from kinprint.measure.equal_rows import arrangements
-from kinprint.measure.spectra import noise_ratio
 from kinprint.records import Component, Part, PartFinding, PartState, VerdictReason
 
 TRAINED = 1.05
@@ -108,6 +107,8 @@ def _matrices(sample: Sample, part: Part) -> Iterator[Floats]:
 
 def _trained(matrices: Sequence[Floats]) -> bool | None:
     """Whether matrices have a mark of training, on average; None where all are too small."""
+    from kinprint.measure.spectra import noise_ratio  # few parts may be untrained
+
     telling = (one for one in matrices if len(one) >= _ROWS and one.shape[1] >= _COLUMNS)
     ratios = [noise_ratio(_some(one)) for one in telling if np.isfinite(one).all() and one.any()]
     return float(np.mean(ratios)) > TRAINED if ratios else None

@@ -18,13 +18,11 @@ from msgspec.structs import replace
 from kinprint.lineage.about.description import card_bytes
 from kinprint.lineage.identity import digest_of
 from kinprint.lineage.reading.parts import is_without_scale, part_of
-from kinprint.model.adapted import AdaptedModel
-from kinprint.model.adapters import CONFIG
 from kinprint.model.consistency import contradiction_notes, stream_width
 from kinprint.model.geometry import text_parts
 from kinprint.model.layout.parts import IN_OUT
 from kinprint.model.layout.sizes import tower_of
-from kinprint.model.model import SIDECARS, Model, Reading
+from kinprint.model.model import ADAPTER_CONFIG, SIDECARS, Model, Reading
 from kinprint.model.names.towers import BESIDE, PROJECTOR
 from kinprint.model.places import Address, Place
 from kinprint.model.symmetries import Facts, facts_of
@@ -46,7 +44,7 @@ _SHOWN = (
 # What is said of a configuration that is there and was not read.
 _UNREAD = ("error.BadConfig", "note.large-configuration")
 # Files that say how weights were packed or adapted.
-_SMALL_FILES = (*SIDECARS, CONFIG)
+_SMALL_FILES = (*SIDECARS, ADAPTER_CONFIG)
 _LISTS, _LISTED = 32_000, 400  # bytes of what a host says about a model, and about each file
 # Feed-forwards that every token goes through: the plain one, or the expert that all share.
 _FOR_ALL_TOKENS = ("", SHARED_PREFIX)
@@ -393,7 +391,7 @@ class Tower:
         """
         model = self.model
         checkpoints = [model.checkpoint, *(part.checkpoint for part in model.components)]
-        if isinstance(model, AdaptedModel):
+        if model.adapter_checkpoint is not None:
             checkpoints.append(model.adapter_checkpoint)
         repositories = {id(one.source): one for one in checkpoints}.values()
         lists = sum(_LISTS + _LISTED * len(one.files) for one in repositories)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from kinprint.model.adapters.matching import Matched, match_updates
-from kinprint.model.adapters.parsing import CONFIG, Adapter, Piece, Scaling, parse_adapter
+from kinprint.model.adapters.parsing import Adapter, Piece, Scaling, parse_adapter
 from kinprint.model.adapters.update import Update, merged_rows, needed
 
 __all__ = [
-    "CONFIG",
     "Adapter",
     "Matched",
     "Piece",

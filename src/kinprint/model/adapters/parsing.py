@@ -15,11 +15,10 @@ from msgspec import Struct
 
 from kinprint.errors import BadAdapter, KinprintError
 from kinprint.model.adapters.naming import GGUF, MLX, Spelled, spelled, table
+from kinprint.model.model import ADAPTER_CONFIG
 from kinprint.model.quantised.codes import FLOATS
 from kinprint.records import TensorSpec
 from kinprint.text import Message, message
-
-CONFIG = "adapter_config.json"
 
 # What PEFT takes where a configuration says nothing.
 _USUAL_ALPHA = 8
@@ -147,16 +146,16 @@ def _method(config: Mapping[str, Any]) -> str:
     if method in ("DORA", "FULL"):  # MLX's words
         return method
     if method in tables["refused"]["methods"]:
-        raise refused(CONFIG, f"cause.adapter.refused.{method}")
+        raise refused(ADAPTER_CONFIG, f"cause.adapter.refused.{method}")
     if method not in tables["merged"]["methods"]:
-        raise refused(CONFIG, "cause.adapter.unknown-method", method=stated)
+        raise refused(ADAPTER_CONFIG, "cause.adapter.unknown-method", method=stated)
     for key, variant in tables["variants"].items():
         if config.get(key):
-            raise refused(CONFIG, f"cause.adapter.variant.{variant}")
+            raise refused(ADAPTER_CONFIG, f"cause.adapter.variant.{variant}")
     start = config.get("init_lora_weights")
     for word, name in tables["moved"].items():
         if isinstance(start, str) and start.lower().startswith(word):
-            raise refused(CONFIG, "cause.adapter.moved", name=name)
+            raise refused(ADAPTER_CONFIG, "cause.adapter.moved", name=name)
     return method
 
 
@@ -179,7 +178,7 @@ def _scaling(config: Mapping[str, Any], method: str, found: Spelled) -> Scaling:
         options: Mapping[str, Any] = inner if isinstance(inner, Mapping) else {}
         scale = _number(options.get("scale"), "scale")
         if scale is None and found.part != "stored":
-            raise refused(CONFIG, "cause.adapter.no-scale")
+            raise refused(ADAPTER_CONFIG, "cause.adapter.no-scale")
         return Scaling(fixed=scale)
     if found.style == GGUF:
         alpha = _number(config.get("adapter.lora.alpha"), "alpha")
@@ -205,12 +204,12 @@ def _by_pattern(patterns: object, module: str, default: Any) -> Any:
         repeats = len(_REPEATED.findall(text))
         harmless = _HARMLESS.fullmatch(text) and not _REPEATED_GROUP.search(text)
         if not harmless or repeats > _MOST_REPEATS or len(module) > _LONGEST_NAME:
-            raise refused(CONFIG, "cause.adapter.wild-pattern", pattern=text)
+            raise refused(ADAPTER_CONFIG, "cause.adapter.wild-pattern", pattern=text)
         try:
             matched = re.match(rf"(.*\.)?({text})$", module)
         except re.error as error:
             fields = {"pattern": text, "detail": str(error)}
-            raise refused(CONFIG, "cause.adapter.bad-pattern", **fields) from error
+            raise refused(ADAPTER_CONFIG, "cause.adapter.bad-pattern", **fields) from error
         if matched:
             return value
     return default
@@ -220,9 +219,9 @@ def _number(value: object, key: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise refused(CONFIG, "cause.adapter.no-number", name=key, value=repr(value))
+        raise refused(ADAPTER_CONFIG, "cause.adapter.no-number", name=key, value=repr(value))
     if not math.isfinite(value):
-        raise refused(CONFIG, "cause.adapter.no-factor", name=key, value=repr(value))
+        raise refused(ADAPTER_CONFIG, "cause.adapter.no-factor", name=key, value=repr(value))
     return float(value)
 
 
@@ -249,9 +248,9 @@ def _tokens(config: Mapping[str, Any]) -> Mapping[str, tuple[int, ...]] | None:
     found: dict[str, tuple[int, ...]] = {}
     for module, indices in by_module.items():
         if not isinstance(indices, list) or not all(type(i) is int and i >= 0 for i in indices):
-            raise refused(CONFIG, "cause.adapter.odd-tokens")
+            raise refused(ADAPTER_CONFIG, "cause.adapter.odd-tokens")
         if len(set(indices)) != len(indices):
-            raise refused(CONFIG, "cause.adapter.token-twice")
+            raise refused(ADAPTER_CONFIG, "cause.adapter.token-twice")
         found[str(module)] = tuple(indices)
     return found
 

@@ -191,11 +191,11 @@ def _fits(
     told = "detail" in rule and rule["detail"] == detail  # a detail says as much as a name
     if "detail" in rule and not told and "name" not in rule:
         return False
-    if "name" in rule and not told and kind != "kv" and not re.search(rule["name"], name):
-        return False
     if "families" in rule and not _any(sizes.families, rule["families"]):
         return False
     if rule.get("format") == "gguf" and not is_gguf:
+        return False
+    if "name" in rule and not told and kind != "kv" and not re.search(rule["name"], name):
         return False
     wanted: Mapping[str, Any] = rule.get("when", {})
     return all(_stated(sizes, key) == value for key, value in wanted.items())

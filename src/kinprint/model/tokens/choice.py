@@ -17,21 +17,20 @@ from kinprint.model.tokens.loading import LARGEST_FILE
 from kinprint.records import FileEntry
 
 GGUF = ".gguf"
+GGUF_KEY = "tokenizer.ggml."
+"""How keys begin under which the header of a GGUF file describes its tokenizer."""
 
 # In order of preference: the more a file says by itself, the earlier. XLM-R's and Marian's
 # sentencepiece files are left out: their numbering is not the model's.
-_KINDS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), companions)
-    for pattern, companions in (
-        (r"tokenizer\.json", (SETTINGS,)),
-        (r"tekken\.json", ()),
-        (r".+\.tiktoken|tiktoken\.model", (SETTINGS, ADDED)),
-        (r"(tokenizer|spiece|sentencepiece)\.model(\.v\w+)?|ice_text\.model", (SETTINGS, ADDED)),
-        (r"vocab\.json", (MERGES, SETTINGS, ADDED)),
-        (r"vocab\.txt", (ADDED,)),
-        (r"tekken_\w+\.json", ()),
-        (r"(?!.*(source|target|\.bpe\.)).+\.model(\.v\w+)?", (SETTINGS, ADDED)),
-    )
+_KINDS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (r"tokenizer\.json", (SETTINGS,)),
+    (r"tekken\.json", ()),
+    (r".+\.tiktoken|tiktoken\.model", (SETTINGS, ADDED)),
+    (r"(tokenizer|spiece|sentencepiece)\.model(\.v\w+)?|ice_text\.model", (SETTINGS, ADDED)),
+    (r"vocab\.json", (MERGES, SETTINGS, ADDED)),
+    (r"vocab\.txt", (ADDED,)),
+    (r"tekken_\w+\.json", ()),
+    (r"(?!.*(source|target|\.bpe\.)).+\.model(\.v\w+)?", (SETTINGS, ADDED)),
 )
 
 
@@ -48,6 +47,11 @@ class VocabularyChoice(Struct, frozen=True):
     def in_header(self) -> bool:
         """Whether the vocabulary is to be taken from the weights' own header."""
         return self.path.lower().endswith(GGUF)
+
+
+def has_vocabulary(metadata: Mapping[str, object]) -> bool:
+    """Whether the header of a GGUF file holds a vocabulary."""
+    return bool(metadata.get(GGUF_KEY + "tokens"))
 
 
 def choose_vocabulary(files: Iterable[FileEntry], weights: str = "") -> VocabularyChoice | None:
@@ -87,7 +91,7 @@ def _where(home: str) -> list[str]:
 
 def _best(folder: str, names: Mapping[str, FileEntry]) -> VocabularyChoice | None:
     for pattern, companions in _KINDS:
-        fitting = sorted(name for name in names if pattern.fullmatch(name))
+        fitting = sorted(name for name in names if re.fullmatch(pattern, name, re.IGNORECASE))
         if fitting:
             beside = tuple(posixpath.join(folder, c) for c in companions if c in names)
             return VocabularyChoice(posixpath.join(folder, fitting[0]), beside)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from kinprint.errors import BadTokenizer
+from kinprint.model.tokens.choice import GGUF_KEY
 from kinprint.model.tokens.merges import merge_ids
 from kinprint.model.tokens.sentencepiece_model import (
     CONTROL,
@@ -31,7 +32,6 @@ from kinprint.model.tokens.spelling import (
 from kinprint.model.tokens.vocabulary import LARGEST_SIZE, Draft, Ids, Vocabulary, bracketed
 from kinprint.text import message
 
-_KEY = "tokenizer.ggml."
 _SPECIAL_IDS = ("bos", "eos", "unknown", "padding", "seperator", "separator", "cls", "mask")
 # `tokenizer.ggml.model` as llama.cpp writes it: how tokens are spelled, and what made them.
 _MODELS = {
@@ -45,22 +45,17 @@ _MODELS = {
 _ESCAPED = "rwkv"
 
 
-def has_vocabulary(metadata: Mapping[str, object]) -> bool:
-    """Whether a header holds a vocabulary."""
-    return bool(metadata.get(_KEY + "tokens"))
-
-
 def vocabulary_of_gguf(file: str, metadata: Mapping[str, object]) -> Vocabulary:
     """The vocabulary in a GGUF header's metadata."""
-    texts = metadata.get(_KEY + "tokens")
+    texts = metadata.get(GGUF_KEY + "tokens")
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        cause = message("cause.tokenizer.no-texts", key=f"{_KEY}tokens")
+        cause = message("cause.tokenizer.no-texts", key=f"{GGUF_KEY}tokens")
         raise BadTokenizer(file=file, cause=cause)
     if not texts or len(texts) > LARGEST_SIZE:
         cause = message("cause.tokenizer.size", size=len(texts))
         raise BadTokenizer(file=file, cause=cause)
     types = _types(file, metadata, len(texts))
-    name = str(metadata.get(_KEY + "model", ""))
+    name = str(metadata.get(GGUF_KEY + "model", ""))
     spelling, algorithm = _MODELS.get(name) or (guess_spelling(texts), name[:40])
     if name == "bert":
         texts = _unphantomed(texts, types)
@@ -74,7 +69,7 @@ def vocabulary_of_gguf(file: str, metadata: Mapping[str, object]) -> Vocabulary:
     by_text = {text: at for at, text in reversed(list(enumerate(texts)))}
     if spelling.kind == WORDPIECE:
         draft.control(by_text, [text for text in texts if bracketed(text)])
-    named = (metadata.get(f"{_KEY}{role}_token_id") for role in _SPECIAL_IDS)
+    named = (metadata.get(f"{GGUF_KEY}{role}_token_id") for role in _SPECIAL_IDS)
     draft.control(
         by_text, [texts[at] for at in named if isinstance(at, int) and 0 <= at < len(texts)]
     )
@@ -83,11 +78,11 @@ def vocabulary_of_gguf(file: str, metadata: Mapping[str, object]) -> Vocabulary:
 
 def _types(file: str, metadata: Mapping[str, object], count: int) -> list[int]:
     """The type of each token; files without them have ordinary tokens only."""
-    found = metadata.get(_KEY + "token_type")
+    found = metadata.get(GGUF_KEY + "token_type")
     if found is None:
         return [NORMAL] * count
     if not isinstance(found, np.ndarray) or found.dtype.kind not in "iu" or found.ndim != 1:
-        cause = message("cause.tokenizer.no-numbers", key=f"{_KEY}token_type")
+        cause = message("cause.tokenizer.no-numbers", key=f"{GGUF_KEY}token_type")
         raise BadTokenizer(file=file, cause=cause)
     if len(found) != count:
         cause = message("cause.tokenizer.types", types=len(found), tokens=count)
@@ -97,11 +92,11 @@ def _types(file: str, metadata: Mapping[str, object], count: int) -> list[int]:
 
 
 def _merges(file: str, metadata: Mapping[str, object], texts: Mapping[str, int]) -> Ids | None:
-    found = metadata.get(_KEY + "merges")
+    found = metadata.get(GGUF_KEY + "merges")
     if found is None:
         return None
     if not isinstance(found, list) or not all(isinstance(merge, str) for merge in found):
-        cause = message("cause.tokenizer.no-texts", key=f"{_KEY}merges")
+        cause = message("cause.tokenizer.no-texts", key=f"{GGUF_KEY}merges")
         raise BadTokenizer(file=file, cause=cause)
     return merge_ids(file, found, texts) if found else None
 

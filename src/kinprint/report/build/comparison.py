@@ -17,7 +17,6 @@ from kinprint.lineage.about.description import Description
 from kinprint.lineage.charge import Charge
 from kinprint.lineage.reading.sample import SampleRecord
 from kinprint.lineage.results import Comparison, ComparisonPlan, Matrix, PairVerdict, Settings
-from kinprint.lineage.sharing.map import LayerMap, NormLikeness
 from kinprint.records import (
     ALPHA,
     Agreement,
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from kinprint.diff.direction import Direction
     from kinprint.diff.given import Beyond
     from kinprint.diff.sampled_parts import SampledChanges
+    from kinprint.lineage.sharing.map import LayerMap, NormLikeness
 
 
 def comparison_document(

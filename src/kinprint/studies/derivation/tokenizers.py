@@ -6,14 +6,8 @@ The figures of the derivation report for any two tokenizers, whatever files they
 from __future__ import annotations
 
 from kinprint import text
-from kinprint.model.tokens import (
-    Likeness,
-    Run,
-    Vocabulary,
-    align,
-    compare_tokenizers,
-    fingerprint,
-)
+from kinprint.model.tokens import Vocabulary, align
+from kinprint.model.tokens.likeness import Likeness, Run, compare_tokenizers, fingerprint
 from kinprint.studies.charts import Bar, Bars
 from kinprint.studies.derivation.pairwise import A, B
 from kinprint.studies.results import Cell, Fact, Output, RowStatus, Table
