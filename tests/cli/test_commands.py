@@ -71,17 +71,31 @@ def test_help_and_version(here: Run) -> None:
     assert here("--version").stdout.startswith("kinprint")
 
 
-def test_help_imports_nothing_heavy() -> None:
+def imported_by(*arguments: str) -> set[str]:
     done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "kinprint", "--help"],
+        [sys.executable, "-X", "importtime", "-m", "kinprint", *arguments],
         capture_output=True,
         text=True,
         check=True,
     )
-    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+
+
+def test_help_imports_nothing_heavy() -> None:
+    imported = imported_by("--help")
     assert "click" in imported
     heavy = {"numpy", "scipy", "huggingface_hub", "matplotlib", "rich", "ml_dtypes", "msgspec"}
     assert heavy & imported == set()
+
+
+def test_comparing_two_plain_models_imports_nothing_that_others_need(demo: Path) -> None:
+    imported = imported_by("compare", str(demo / "zoo/base-a"), str(demo / "zoo/a-cpt"))
+    assert "kinprint.lineage.compare" in imported
+    others = {"numpy.ma", "tomllib", "scipy", "rich", "kinprint.diff.compare"}
+    others |= {f"kinprint.lineage.{name}" for name in ("contents", "controls", "sharing.map")}
+    others |= {f"kinprint.model.{name}" for name in ("adapters", "adapted", "tokens.likeness")}
+    others |= {"kinprint.model.tokens.gguf_vocabulary", "kinprint.measure.spectra"}
+    assert others & imported == set()
 
 
 def test_inspect_json_is_one_true_object_a_line(here: Run, demo: Path) -> None:
