@@ -30,6 +30,8 @@ def languages() -> tuple[str, ...]:
 def template(key: str, language: str, count: int | None = None) -> str:
     """A sentence with its fields in braces; in English where a language does not have it."""
     catalogue, forms = _speaking(key, language)
+    if len(forms) == 1:
+        return forms[0]
     at = catalogue.plural(1 if count is None else count)
     return forms[at if at < len(forms) else 0]
 
@@ -73,10 +75,15 @@ class _Catalogue:
 
     def __init__(self, raw: bytes) -> None:
         order = "<" if unpack_from("<I", raw)[0] == GNUTranslations.LE_MAGIC else ">"
-        self._raw, self._place = raw, f"{order}2I"
+        self._raw, self._order, self._place = raw, order, f"{order}2I"
         self._count, self._keys, self._texts = unpack_from(f"{order}3I", raw, 8)
-        header = GNUTranslations(BytesIO(raw[:8] + pack(f"{order}I", 1) + raw[12:]))
-        self.plural: Callable[[int], int] = header.plural  # type: ignore[attr-defined]
+
+    @functools.cached_property
+    def plural(self) -> Callable[[int], int]:
+        """Which form goes with a number, read from the header when it is first asked for."""
+        header = self._raw[:8] + pack(f"{self._order}I", 1) + self._raw[12:]
+        found: Callable[[int], int] = GNUTranslations(BytesIO(header)).plural  # type: ignore[attr-defined]
+        return found
 
     def forms(self, key: str) -> tuple[str, ...]:
         """What is said for a key, one text for each form of a plural; empty if it is unknown."""
