@@ -19,6 +19,7 @@ from kinprint.nulls.copies import (
     sum_over,
 )
 from kinprint.nulls.exchangeability import (
+    _coins,
     along_index,
     balance,
     canonical_axes,
@@ -173,6 +174,10 @@ def test_balance_is_calibrated() -> None:
         for i in range(2000)
     ]
     worlds.assert_valid(found, (0.05, 0.01))
+
+
+def test_the_first_flips_are_those_of_a_longer_look() -> None:
+    assert np.array_equal(_coins(32, 20, 1), _coins(999, 20, 1)[:32])
 
 
 def test_signs_that_lean_are_found() -> None:

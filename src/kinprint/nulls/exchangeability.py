@@ -28,6 +28,7 @@ from kinprint.nulls.result import Floats, portions
 
 LEVEL = 1e-3
 _FEW = 32  # units whose signs may be drawn again by chance
+_FIRST = 32  # draws of signs after which it may be plain that they are fair
 _MIXTURES = 48  # rows that many tokens are added up to
 _SCALED_BY = 32  # draws that tell how far a statistic scatters
 _AT_ONCE = 32  # orders of a table whose spectra are in memory together: some 20 MB
@@ -138,7 +139,8 @@ def balance(
     the length of the sum of all rows is as after random flips; a common direction, from a
     start with a mean of its own or a feed-forward that is not odd, makes it longer. Tie clones
     first. The effect is the mean cosine of two different units; `most` evenly spaced ones are
-    taken.
+    taken. Where the first few flips show that no further ones could bring p down to the level, no
+    further ones are drawn, as in `lags`.
     """
     given = np.asarray(rows)
     some = np.linspace(0, len(given) - 1, min(most, len(given))).astype(np.int64)
@@ -148,13 +150,18 @@ def balance(
     if n < 4:
         return SelfTest("balance", False, 0.0, 0.0, Doubt.TOO_SHORT)
     observed = float(np.square(x.sum(axis=0)).sum())
-    coins = _coins(draws, n, seed)
     # Squared lengths of sums are quadratic forms of the coins: rows are long, units are few.
     # Of few units some draw is likely to be the very signs at hand: rounding must not part them.
     products = x @ x.T if n <= _FEW else (x @ x.T).astype(np.float32)
-    null = np.einsum("dn,dn->d", coins @ products, coins, dtype=np.float64)
+    p = 0.0
+    for number in (min(_FIRST, draws), draws):
+        coins = _coins(number, n, seed)
+        null = np.einsum("dn,dn->d", coins @ products, coins, dtype=np.float64)
+        p = drawn_log10_p(observed, null)
+        if not _fails(p + math.log10((number + 1) / (draws + 1)), level):
+            break
     effect = (observed - n) / (n * (n - 1))
-    return _judge("balance", drawn_log10_p(observed, null), effect, level, Doubt.UNFAIR)
+    return _judge("balance", p, effect, level, Doubt.UNFAIR)
 
 
 def skewness(rows: ArrayLike) -> Floats:
@@ -274,7 +281,10 @@ def column_profiles(table: ArrayLike, seed: int = 0) -> tuple[Floats, Floats, Fl
 
 @lru_cache(maxsize=4)
 def _coins(draws: int, n: int, seed: int) -> NDArray[np.float32]:
-    """Fair coins, the same for the same question: several self-tests of a model share them."""
+    """Fair coins, the same for the same question: several self-tests of a model share them.
+
+    Fewer draws are the first of more.
+    """
     drawn = np.random.default_rng(seed).integers(2, size=(draws, n))
     found = np.asarray(drawn * 2 - 1, np.float32)
     found.flags.writeable = False
