@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinprint.measure.ordered import distinct, percentile
+from kinprint.measure.ordered import percentile
 from kinprint.nulls.blocks import block_log10_p, block_sizes, blocked
 from kinprint.nulls.preparation import normalise_rows
 from kinprint.nulls.result import Floats, Ints
@@ -69,7 +69,8 @@ def clone_pairs(rows: ArrayLike) -> tuple[Ints, Ints]:
     right: list[Ints] = [np.empty(0, np.int64)]
     for start in range(0, n, _ROWS):
         near = sketch[start : start + _ROWS] @ sketch[start:].T
-        i, j = np.nonzero(np.abs(near, out=near) >= least - margin)
+        found = np.flatnonzero(np.abs(near, out=near).ravel() >= least - margin)
+        i, j = np.divmod(found, near.shape[1])
         i, j = i[j > i] + start, j[j > i] + start
         some = [slice(at, at + _VERIFIED) for at in range(0, len(i), _VERIFIED)]
         sizes = [np.abs(np.einsum("id,id->i", x[i[one]], x[j[one]])) for one in some]
@@ -96,8 +97,8 @@ def _clones(x: NDArray[np.float32], threshold: float | None = None) -> Ints:
     n, d = x.shape
     step = min(_ROWS, max(_PRODUCTS // max(n, 1), 1))
     least = max(CLONES, chance_cosine(n, d)) if threshold is None else threshold
-    left: list[Ints] = []
-    right: list[Ints] = []
+    left: list[Ints] = [np.empty(0, np.int64)]
+    right: list[Ints] = [np.empty(0, np.int64)]
     for start in range(0, n, step):
         near = x[start : start + step] @ x[start:].T
         found = np.flatnonzero(np.abs(near, out=near).ravel() >= least)  # quicker than in rows
@@ -105,7 +106,7 @@ def _clones(x: NDArray[np.float32], threshold: float | None = None) -> Ints:
         other = j > i
         left.append(i[other] + start)
         right.append(j[other] + start)
-    return _components(n, np.concatenate(left or [np.empty(0, np.int64)]), right)
+    return components(n, np.concatenate(left), np.concatenate(right))
 
 
 def _repetitions(x: NDArray[np.float32]) -> Ints:
@@ -125,7 +126,7 @@ def _repetitions(x: NDArray[np.float32]) -> Ints:
     for lag, like in likes.items():
         if like.mean() >= 2 * usual + REPEATED_SHARE:
             at = np.arange(len(like)) if lag in again else np.flatnonzero(like)
-            classes = joined(classes, _components(n, at, [at + lag]))
+            classes = joined(classes, components(n, at, at + lag))
     return classes
 
 
@@ -158,7 +159,7 @@ def copied_sets(sets: ArrayLike) -> Ints:
     equal = np.array([np.vdot(unit[p], unit[q]) / n for p, q in zip(i, j, strict=True)])
     near = equal - np.einsum("pd,pd->p", mean[i], mean[j]) >= COPIES
     tied = near | (logs <= math.log10(CHANCE / len(i)))
-    return _components(layers, i[tied], [j[tied]])
+    return components(layers, i[tied], j[tied])
 
 
 def joined(one: Ints, other: Ints) -> Ints:
@@ -171,7 +172,7 @@ def joined(one: Ints, other: Ints) -> Ints:
         _, first, which = np.unique(classes, return_index=True, return_inverse=True)
         left.append(first[which])
         right.append(np.arange(n))
-    return _components(n, np.concatenate(left), right)
+    return components(n, np.concatenate(left), np.concatenate(right))
 
 
 def sum_over(values: ArrayLike, classes: ArrayLike) -> Floats:
@@ -180,23 +181,21 @@ def sum_over(values: ArrayLike, classes: ArrayLike) -> Floats:
     if len(given) != len(labels):
         raise ValueError(f"{len(given)} values and {len(labels)} classes")
     found = np.zeros((int(labels.max(initial=-1)) + 1, *given.shape[1:]))
-    if len(found) == len(given) == distinct(labels):
-        found[labels] = given  # nothing is a copy, and adding one by one takes long
-    else:
-        np.add.at(found, labels, given)
+    first = np.unique(labels, return_index=True)[1]
+    found[labels[first]] = given[first]
+    rest = np.delete(np.arange(len(labels)), first)  # few: adding one by one takes long
+    np.add.at(found, labels[rest], given[rest])
     return found
 
 
 def components(n: int, left: Ints, right: Ints) -> Ints:
-    """Classes of n things of which pairs are tied, numbered from zero."""
-    return _components(n, left, [right])
-
-
-def _components(n: int, left: Ints, right: list[Ints]) -> Ints:
-    """Connected components, numbered from zero in order of their first member."""
-    if not len(left):
-        return np.arange(n)
-    parent = list(range(n))
+    """Classes of n things of which pairs are tied, numbered in the order of their first members."""
+    roots, tied = np.arange(n), left != right
+    if not tied.any():
+        return roots
+    pairs = np.stack([left[tied], right[tied]], axis=1)
+    some = np.unique(pairs)
+    parent = dict(zip(some.tolist(), some.tolist(), strict=True))
 
     def root(at: int) -> int:
         while parent[at] != at:
@@ -204,10 +203,8 @@ def _components(n: int, left: Ints, right: list[Ints]) -> Ints:
             at = parent[at]
         return at
 
-    joined = np.concatenate(right) if right else np.empty(0, np.int64)
-    for i, j in zip(left.tolist(), joined.tolist(), strict=True):
+    for i, j in pairs.tolist():
         one, other = sorted((root(i), root(j)))
         parent[other] = one
-    roots = np.array([root(at) for at in range(n)], np.int64)
-    _, numbered = np.unique(roots, return_inverse=True)
-    return numbered.astype(np.int64)
+    roots[some] = [root(at) for at in some.tolist()]
+    return np.asarray(np.unique(roots, return_inverse=True)[1], np.int64)
