@@ -55,6 +55,8 @@ def one_valued(rows: ArrayLike) -> NDArray[np.bool_]:
     # rows show in their first elements that they have none.
     first = x[:, : 4 * few + 2]
     at = np.flatnonzero((first[:, 1:] != first[:, :-1]).sum(axis=1) <= 2 * few)
+    if not len(at):
+        return found
     likely = x if len(at) == len(x) else x[at]
     constant = ~(likely[:, 1:] != likely[:, :-1]).any(axis=1)
     found[at[constant]] = True
