@@ -214,6 +214,19 @@ def test_signed_partners_carry_rows_as_their_matrix_would() -> None:
     assert np.allclose(ResidualMap(MapSource.GRAM, matrix).carry(turning), turning @ matrix)
 
 
+def test_a_map_has_one_sign_where_all_channels_keep_their_places() -> None:
+    every, ones = np.arange(4), np.ones(4, np.float32)
+
+    def sign(left: np.ndarray, signs: np.ndarray) -> float:
+        return ResidualMap(MapSource.COLUMNS, None, (left, every[: len(left)], signs), 4).sign
+
+    assert IDENTITY.sign == sign(every, ones) == 1.0
+    assert sign(every, -ones) == -1.0
+    assert sign(every[::-1], ones) == sign(every, np.sign(every - 1.5)) == 0.0
+    assert sign(every[:3], ones[:3]) == 0.0, "a channel that has no partner is lost"
+    assert ResidualMap(MapSource.GRAM, np.eye(4, dtype=np.float32)).sign == 0.0
+
+
 def test_unit_scores_match_where_units_are_equal() -> None:
     one = Side(BASE).prepared.feed_forwards[0]
     found = unit_scores(one, one, IDENTITY, True)

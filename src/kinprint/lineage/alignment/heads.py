@@ -50,10 +50,14 @@ def match_attention(
     one in which units match best is taken; neither sees signs of planes or values.
     """
     found: list[tuple[float, Matching]] = []
+    as_it_is: Doubles | None = None
     for rated in maps:
-        table = _layer_qualities(first, second, rated.residual)
+        kept = rated.residual.sign != 0.0
+        known = as_it_is if kept else None
+        table = _layer_qualities(first, second, rated.residual) if known is None else known
         if table is None:
             return None
+        as_it_is = table if kept else as_it_is
         quality = float(table.max(axis=1).mean())
         partners = tuple(table.argmax(axis=1).tolist())
         found.append((rated.quality, Matching(rated.residual, partners, quality)))

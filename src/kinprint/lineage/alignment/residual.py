@@ -57,6 +57,18 @@ class ResidualMap(Struct, frozen=True, eq=False):
     pairs: tuple[Indices, Indices, Floats] | None = None
     width: int = 0
 
+    @property
+    def sign(self) -> float:
+        """What all channels are multiplied by where they keep their places, as in the identity.
+
+        Zero where they do not. Several candidates may be one map.
+        """
+        if self.pairs is None:
+            return float(self.matrix is None)
+        left, right, signs = self.pairs
+        kept = len(left) == self.width > 0 and np.array_equal(left, right)
+        return float(signs[0]) if kept and (signs == signs[0]).all() else 0.0
+
     def carry(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Rows of the first model (along the last axis) in the other's coordinates."""
         if self.pairs is not None:
