@@ -51,9 +51,9 @@ def self_test(side: Side, group: Group) -> Message | None:
     """Why labels or signs of a group mean something in this model; None where they do not."""
     match group:
         case Group.RESIDUAL:
-            return _ordered_channels(side) or _periodic_gains(side)
+            return side.order_of_channels or _periodic_gains(side)
         case Group.RESIDUAL_SIGN:
-            return _ordered_channels(side) or _channel_signs(side)
+            return side.order_of_channels or _channel_signs(side)
         case Group.UNIT:
             return _sorted_units(side)
         case Group.UNIT_SIGN:
@@ -90,12 +90,12 @@ def _canonical_channels(side: Side) -> Message | None:
             return None
 
 
-def _ordered_channels(side: Side) -> Message | None:
+def ordered_channels(side: Side) -> Message | None:
     """Whether channels are canonical axes, or follow a course along their index."""
-    return _canonical_channels(side) or side.course_of_channels
+    return _canonical_channels(side) or _course_of_channels(side)
 
 
-def course_of_channels(side: Side) -> Message | None:
+def _course_of_channels(side: Side) -> Message | None:
     """Whether embedding columns follow a course along the index: sorted, or with a formula in them.
 
     Channels sorted by the mean of their columns have signs that go with the index, and a table of

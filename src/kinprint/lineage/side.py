@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinprint.lineage.preparation import GainScores, Prepared
 from kinprint.lineage.reading.sample import Embedding, Sample
-from kinprint.lineage.self_tests import course_of_channels, self_test
+from kinprint.lineage.self_tests import ordered_channels, self_test
 from kinprint.measure.basis import spread
 from kinprint.model.symmetries import group_named, refusal
 from kinprint.nulls import copies
@@ -107,9 +107,9 @@ class Side:
         return self._refusals[group]
 
     @cached_property
-    def course_of_channels(self) -> Message | None:
-        """Why channels follow a course along their index; None where they do not."""
-        return course_of_channels(self)
+    def order_of_channels(self) -> Message | None:
+        """Why channels are no set without an order; None where they are."""
+        return ordered_channels(self)
 
     @property
     def rank(self) -> tuple[int, int, bool, str]:
