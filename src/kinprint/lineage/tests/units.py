@@ -18,7 +18,7 @@ from msgspec import Struct
 from kinprint.lineage.alignment.blocks import Blocks, common_blocks
 from kinprint.lineage.alignment.units import Matching
 from kinprint.lineage.pair import Alignment, FeedForwardPair, Pair
-from kinprint.lineage.preparation import FeedForward, Prepared
+from kinprint.lineage.preparation import Prepared
 from kinprint.lineage.tests.conditions import granted_alignment, unless_untrusted
 from kinprint.lineage.tests.registry import (
     Basis,
@@ -140,9 +140,7 @@ def unit_bits(pair: Pair, test: LineageTest) -> Evidence:
         usable = alignment.first.usable_units[part.at]
         blocks = common_blocks(part.first.index, part.second.index, usable)
         if len(blocks.sizes) and part.read:
-            x = _stored_rows(first, part.first, part.read)[blocks.first.reshape(-1)]
-            y = _stored_rows(second, part.second, part.read)[blocks.second.reshape(-1)]
-            counts.append(equal_counts(x, y) / x.shape[1])
+            counts.append(_equal_shares(first, second, part, blocks))
             sizes.append(blocks.sizes)
             compared.append(part)
     if not compared:
@@ -303,9 +301,14 @@ def _parts_of_equal_place(alignment: Alignment) -> Iterator[FeedForwardPair]:
             yield FeedForwardPair(at, to, part, other)
 
 
-def _stored_rows(model: Prepared, part: FeedForward, roles: frozenset[str]) -> np.ndarray:
-    units = model.stored_units(part)
-    return np.concatenate([getattr(units, role) for role in _ordered(roles)], axis=1)
+def _equal_shares(
+    first: Prepared, second: Prepared, part: FeedForwardPair, blocks: Blocks
+) -> np.ndarray:
+    """Which share of the stored numbers of units are equal, in all matrices, within blocks."""
+    ours, theirs = first.stored_units(part.first), second.stored_units(part.second)
+    at, to, roles = blocks.first.reshape(-1), blocks.second.reshape(-1), _ordered(part.read)
+    counts = [equal_counts(getattr(ours, role)[at], getattr(theirs, role)[to]) for role in roles]
+    return np.asarray(sum(counts) / (len(roles) * first.width))
 
 
 def _unmasked(parts: Sequence[FeedForwardPair]) -> list[FeedForwardPair]:
