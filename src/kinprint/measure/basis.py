@@ -151,7 +151,8 @@ def spread(n: int, most: int) -> list[int]:
     """At most so many of n places, evenly spaced."""
     if n <= most:
         return list(range(n))
-    return sorted(set(np.linspace(0, n - 1, min(n, most)).round().astype(int).tolist()))
+    places: list[int] = np.linspace(0, n - 1, most).round().astype(int).tolist()
+    return places
 
 
 def _stacks(rows: int, sizes: Sequence[int]) -> Iterator[list[int]]:

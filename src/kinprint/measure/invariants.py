@@ -20,7 +20,7 @@ from itertools import combinations
 import numpy as np
 from msgspec import Struct
 
-from kinprint.device import Array, array_module, uploaded
+from kinprint.device import Array, array_module, downloaded, uploaded
 from kinprint.measure.basis import (
     PROBES,
     carried,
@@ -83,7 +83,8 @@ class UnitRows(Struct, frozen=True):
     def repetition(self) -> float:
         """How alike two ends of a unit are on average: the mean |cosine| of the most alike two."""
         ends = [rows for rows in (self.up, self.down, self.gate) if rows is not None]
-        alike = (abs((x * y).sum(axis=1)).mean() for x, y in combinations(ends, 2))
+        xp = array_module(self.up)
+        alike = (abs(xp.einsum("nd,nd->n", x, y)).mean() for x, y in combinations(ends, 2))
         return max(map(float, alike)) if self.count else 0.0
 
     def some(self, places: Array) -> UnitRows:
@@ -187,7 +188,7 @@ def unit_agreement(first: UnitRows, second: UnitRows, turn: Array | None) -> Uni
     pairs = xp.arange(first.count)[both], best[both]
     by_up, by_down = abs(up).argmax(axis=1), abs(down).argmax(axis=1)
     concordant = (up[pairs] > 0) == (down[pairs] > 0)
-    by_span = _plane_likeness(_plane(first), _plane(second), turn).argmax(axis=1)
+    by_span = _plane_likeness(_plane(first), _plane(second), turn, gate).argmax(axis=1)
     return UnitAgreement(
         cosine,
         shared,
@@ -219,16 +220,18 @@ def plane_agreements(
     each other's nearest.
     """
     planes = [_plane(units) for units in second]
+    few = [_plane(ours.some(spread(ours.count, PROBES // 4))) for ours in first]
+    xp = array_module(planes[0][0])
+    together = xp.concatenate([gate for gate, _ in few]), xp.concatenate([rest for _, rest in few])
+    ends = np.cumsum([len(gate) for gate, _ in few])[:-1]
+    means = np.empty((len(first), len(turns), len(second)))
+    for which, turn in enumerate(turns):
+        for to, theirs in enumerate(planes):
+            best = downloaded(_plane_likeness(together, theirs, turn).max(axis=1))
+            means[:, which, to] = [rows.mean() for rows in np.split(best, ends)]
     found = []
     for at, ours in enumerate(first):
-        few = _plane(ours.some(spread(ours.count, PROBES // 4)))
-        largest, chosen = -1.0, (0, 0)
-        for which, turn in enumerate(turns):
-            for to, theirs in enumerate(planes):
-                mean = float(_plane_likeness(few, theirs, turn).max(axis=1).mean())
-                if mean > largest:
-                    largest, chosen = mean, (to, which)
-        to, which = chosen
+        which, to = divmod(int(means[at].argmax()), len(second))
         turn = turns[which]
         by_span = _plane_likeness(_plane(ours), planes[to], turn).argmax(axis=1)
         by_down = abs(carried(ours.down, turn) @ second[to].down.T).argmax(axis=1)
@@ -311,15 +314,20 @@ Plane = tuple[Array, Array]
 """Orthonormal rows, two for each unit, that span its gate and up."""
 
 
-def _plane_likeness(first: Plane, second: Plane, turn: Array | None) -> Array:
-    """Sum of the squared cosines between the planes that gate and up rows span."""
+def _plane_likeness(
+    first: Plane, second: Plane, turn: Array | None, gates: Array | None = None
+) -> Array:
+    """Sum of the squared cosines between the planes that gate and up rows span.
+
+    `gates` are the cosines of gate rows, where they are known.
+    """
     xp = array_module(first[0])
-    total = None
-    for x in (carried(one, turn) for one in first):
-        for y in second:
-            cosines = x @ y.T
-            xp.square(cosines, out=cosines)
-            total = cosines if total is None else xp.add(total, cosines, out=total)
+    gate, rest = (carried(one, turn) for one in first)
+    total = xp.square(gate @ second[0].T if gates is None else gates)
+    for x, y in ((gate, second[1]), (rest, second[0]), (rest, second[1])):
+        cosines = x @ y.T
+        xp.square(cosines, out=cosines)
+        xp.add(total, cosines, out=total)
     return total
 
 
