@@ -11,7 +11,7 @@ import numpy as np
 from kinprint.lineage.pair import Pair
 from kinprint.lineage.reading.sample import Sample
 from kinprint.lineage.tests.registry import LineageTest, look
-from kinprint.measure.direct import pearson
+from kinprint.measure.rows import row_pearsons
 from kinprint.records import Component, Evidence, Group, Reason, Status, Tier
 
 _NEAR = 6
@@ -29,25 +29,29 @@ def neighbour_correlation(sample: Sample) -> float:
     for role, layer in sample.norms:
         if layer >= 0:
             layers.setdefault(role, []).append(layer)
-    correlations = [
-        pearson(sample.norms[role, layer], sample.norms[role, after])
+    neighbours = [
+        (sample.norms[role, layer], sample.norms[role, after])
         for role, places in layers.items()
         for layer, after in pairwise(sorted(places))
         if after - layer <= reach
         and len(sample.norms[role, layer]) == len(sample.norms[role, after]) == sample.width
     ]
-    known = [value for value in correlations if math.isfinite(value)]
+    if not neighbours:
+        return math.nan
+    before, behind = (np.stack(gains) for gains in zip(*neighbours, strict=True))
+    correlations = row_pearsons(before, behind)
+    known = correlations[np.isfinite(correlations)].tolist()
     return math.fsum(known) / len(known) if known else math.nan
 
 
 def gain_spread(sample: Sample) -> float:
     """How far gains have moved from a constant: the mean of deviation over mean; 0 if none."""
     spreads = [
-        float(gains.std(dtype=np.float64)) / float(abs(gains.mean(dtype=np.float64)))
+        float(gains.std(dtype=np.float64)) / mean
         for gains in sample.norms.values()
         if len(gains) == sample.width
         and np.isfinite(gains).all()
-        and abs(gains.mean(dtype=np.float64)) > 0
+        and (mean := float(abs(gains.mean(dtype=np.float64)))) > 0
     ]
     return math.fsum(spreads) / len(spreads) if spreads else 0.0
 
