@@ -15,6 +15,7 @@ from kinprint.measure.computed import (
     computed,
     continues,
     of_a_formula,
+    of_formulas,
     right_angled,
     tabulated,
 )
@@ -97,6 +98,15 @@ def test_numbers_that_were_learnt_or_drawn_are_not(kind: Any) -> None:
 def test_whole_matrices_of_a_formula_are_told(name: str, kind: Any) -> None:
     stored: Floats = TABLES[name].astype(kind).astype(np.float32)
     assert of_a_formula(stored) and of_a_formula(np.ascontiguousarray(stored.T))
+
+
+def test_of_many_matrices_each_is_told_by_itself() -> None:
+    drawn = np.random.default_rng(1).normal(size=(2, 48, 64)).astype(np.float32)
+    formulas = [TABLES[name].astype(np.float32) for name in ("turns", "signs")]
+    unknown = np.full((48, 64), np.nan, np.float32)
+    matrices = [drawn[0], *formulas, unknown, drawn[1].T, np.empty((0, 8), np.float32)]
+    assert of_formulas(matrices) == [of_a_formula(matrix) for matrix in matrices]
+    assert sum(of_formulas(matrices)) == len(formulas)
 
 
 def test_patterns_of_signs_are_told_in_any_order_and_at_any_size() -> None:

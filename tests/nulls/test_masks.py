@@ -43,6 +43,15 @@ def test_pruned_rows_are(share: float) -> None:
         assert masked(with_mask(grid(ROWS, 7, 32), share))
 
 
+def test_matrices_side_by_side_are_one_matrix() -> None:
+    some = with_mask(ROWS, 0.3)
+    some[:4] = 0
+    for pair in ((some, ROWS), (ROWS, ROWS), (some, np.zeros_like(ROWS))):
+        for whole_rows in (False, True):
+            whole = masked(np.concatenate(pair, axis=1), whole_rows=whole_rows)
+            assert masked(*pair, whole_rows=whole_rows) == whole
+
+
 @pytest.mark.parametrize("steps", [1, 3, 7])
 def test_columns_cut_out_of_a_coarse_grid_are(steps: int) -> None:
     few = grid(ROWS, steps, 256) + 0.5  # no step of it is zero

@@ -9,7 +9,7 @@ without being related.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +22,7 @@ from kinprint.lineage.common_starts import without_common_starts
 from kinprint.lineage.reading.sample import Attention, Embedding, Floats, Indices, Sample, Units
 from kinprint.mapped import keep, let_go
 from kinprint.measure.basis import unit_rows
-from kinprint.measure.computed import of_a_formula
+from kinprint.measure.computed import of_formulas
 from kinprint.measure.invariants import HeadRows, UnitRows
 from kinprint.measure.ordered import distinct
 from kinprint.model.symmetries import axes_of
@@ -320,9 +320,9 @@ class Prepared:
         parts = {"gate": gate, "up": up, "down": down}
         read = frozenset(role for role, part in parts.items() if part is not None and part.any())
         # Side by side, so that units with nothing but zeros are told from masks.
-        stored = np.concatenate([getattr(units, role) for role in sorted(read)] or [up], axis=1)
+        stored = [getattr(units, role) for role in sorted(read)] or [up]
         return FeedForward(
-            layer, expert, units.index, units.total, up, down, gate, size, read, masked(stored)
+            layer, expert, units.index, units.total, up, down, gate, size, read, masked(*stored)
         )
 
     @cached_property
@@ -366,6 +366,15 @@ class SharedTokens(Struct, frozen=True, eq=False, dict=True):
     columns: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
 
     @cached_property
+    def squares(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The mean squares of channels over the tokens."""
+        first, second = (
+            np.einsum("td,td->d", rows, rows, dtype=np.float64) / len(rows)
+            for rows in (self.first, self.second)
+        )
+        return first, second
+
+    @cached_property
     def masked(self) -> bool:
         """Whether both tables have zeros or another value at many places."""
         return len(self.first) > 0 and masked(self.first) and masked(self.second)
@@ -395,7 +404,8 @@ def _shared(
     x = first.rows[[ours[token] for token in tokens]]
     y = second.rows[[theirs[token] for token in tokens]]
     finite = np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1)
-    x, y = x[finite], y[finite]
+    if not finite.all():
+        x, y = x[finite], y[finite]
     if len(x) < FEWEST_TOKENS:
         return SharedTokens(x, y)
     return SharedTokens(x, y, (_columns(x), _columns(y)))
@@ -418,34 +428,41 @@ def _as_tested(sample: Sample) -> Sample:
     def table(part: Embedding | None) -> Embedding | None:
         if part is None or part.rows.shape[1] != sample.width:
             return None  # a table of another width is not part of the residual stream
-        return replace(part, rows=_telling(part.rows))
+        return replace(part, rows=_telling([part.rows])[0])
 
     return replace(
         sample,
         units={layer: units(part) for layer, part in sample.units.items()},
         experts={place: units(part) for place, part in sample.experts.items()},
         attention={layer: heads(part) for layer, part in sample.attention.items()},
-        routers={layer: _telling(rows) for layer, rows in sample.routers.items()},
+        routers={layer: _telling([rows])[0] for layer, rows in sample.routers.items()},
         embedding=table(sample.embedding),
         head=table(sample.head),
     )
 
 
 def _all_telling(part: Units | Attention, roles: tuple[str, ...]) -> dict[str, Any]:
-    stored = {role: getattr(part, role) for role in roles}
-    return {role: _telling(rows) for role, rows in stored.items() if rows is not None}
+    stored = {role: rows for role in roles if (rows := getattr(part, role)) is not None}
+    return dict(zip(stored, _telling(list(stored.values())), strict=True))
 
 
-def _telling(rows: Floats) -> Floats:
-    """A matrix with zeros where it says nothing, and with numbers of a usual size.
+def _telling(matrices: Sequence[Floats]) -> list[Floats]:
+    """Matrices with zeros where they say nothing, and with numbers of a usual size.
 
     Where one other value stands at many places, these are zero, and all are where a formula gives
-    the matrix: strangers have the same one. The scale is a power of two, so that nothing is lost.
+    a matrix: strangers have the same one.
     """
+    formulas = of_formulas([rows.reshape(-1, rows.shape[-1]) for rows in matrices])
+    return [
+        np.zeros_like(rows) if formula else _of_usual_size(rows)
+        for rows, formula in zip(matrices, formulas, strict=True)
+    ]
+
+
+def _of_usual_size(rows: Floats) -> Floats:
+    """A matrix without filler; its scale is a power of two, so that nothing is lost."""
     if rows.nbytes >= _LARGE:
         let_go()
-    if of_a_formula(rows.reshape(-1, rows.shape[-1])):
-        return np.zeros_like(rows)
     size = float(np.abs(rows.reshape(-1)[:: max(1, rows.size // _LOOKED_AT)]).max(initial=0.0))
     if not _LEAST_SIZE < size < _MOST_SIZE and 0.0 < size < np.inf:
         rows = np.ldexp(rows, round(np.log2(_SIZE / size)))

@@ -10,6 +10,7 @@ rows lie at right angles.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -75,27 +76,46 @@ def of_a_formula(matrix: Floats) -> bool:
     >>> of_a_formula(np.random.default_rng(0).normal(size=(64, 64)).astype(np.float32))
     False
     """
-    if not matrix.size or not np.isfinite(matrix[0]).all():
-        return False
-    return any(_series_continue(one) or _is_of_signs(one) for one in (matrix, matrix.T))
+    return of_formulas([matrix])[0]
+
+
+def of_formulas(matrices: Sequence[Floats]) -> list[bool]:
+    """`of_a_formula` of several matrices: one look at all of them finds most to be of none."""
+    series = [
+        (at, one)
+        for at, matrix in enumerate(matrices)
+        if matrix.size and np.isfinite(matrix[0]).all()
+        for one in (matrix, matrix.T)
+    ]
+    clear = _concentrated([one[len(one) // 2, :_LOOKED_AT] for _, one in series])
+    told = {
+        at
+        for (at, one), likely in zip(series, clear, strict=True)
+        if (likely and _series_continue(one)) or _is_of_signs(one)
+    }
+    return [at in told for at in range(len(matrices))]
 
 
 def _series_continue(series: Floats) -> bool:
     """Whether enough of some series continue themselves."""
-    short, middle = series.shape[1] < _LONG, len(series) // 2
-    if short or not _is_concentrated(series[middle, :_LOOKED_AT]):
-        return False
     some = series[np.linspace(0, len(series) - 1, _ORDER).astype(np.int64), :_LOOKED_AT]
     return _continued(np.asarray(some, np.float64), _slack(some))
 
 
-def _is_concentrated(series: Floats) -> bool:
-    """Whether a third of the frequencies have nearly all of the power: cheap, and rare by chance.
+def _concentrated(series: Sequence[Floats]) -> list[bool]:
+    """Of which series a third of the frequencies have nearly all of the power: rare by chance.
 
-    So it is where a few sines and lines make up a series. Of a constant nothing is left.
+    So it is where a few sines and lines make up a long series. Of a constant nothing is left.
     """
-    power = np.sort(np.square(np.abs(np.fft.rfft(series)[1:])))
-    return bool(power[-len(power) // 3 :].sum() >= _NEARLY_ALL * power.sum())
+    found = [False] * len(series)
+    for length in {len(one) for one in series if len(one) >= _LONG}:
+        alike = [at for at, one in enumerate(series) if len(one) == length]
+        power = np.square(np.abs(np.fft.rfft([series[at] for at in alike])[:, 1:]))
+        power.sort(axis=1)
+        most = power[:, -power.shape[1] // 3 :].sum(axis=1) >= _NEARLY_ALL * power.sum(axis=1)
+        for at, one in zip(alike, most.tolist(), strict=True):
+            found[at] = one
+    return found
 
 
 def tabulated(rows: Floats) -> bool:
@@ -184,8 +204,10 @@ def _distance(ordered: NDArray[Any], low: Any, high: Any) -> NDArray[np.float64]
 
 def _is_of_signs(rows: Floats) -> bool:
     """Whether rows are of numbers of one size, and at right angles, as chance has none."""
+    if len(rows) < _FEWEST or (rows.shape[1] > 1 and abs(rows[0, 0]) != abs(rows[0, 1])):
+        return False
     size = np.abs(rows[:, :1])
-    if len(rows) < _FEWEST or not size[0] or not size[-1]:
+    if not size[0] or not size[-1]:
         return False
     if not all((np.abs(rows[at]) == size[at]).all() for at in (0, -1)):
         return False

@@ -10,20 +10,24 @@ subgroup and therefore exact whatever the masks have in common.
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 SHARE = 0.005
 """So many of a matrix's numbers beyond what a grid explains make a mask."""
 _GROUP = 16  # numbers that share a scale in every common quantisation
 _OFTEN = 100  # times as often as zeros at random places a grid leaves a group of nothing else
-# Numbers looked at for a value other than zero, the share of them that it must have, how much more
-# often than the next it must occur, and how many values there are if they are no coarse grid.
-_SOME, _MANY, _RATIO, _VALUES = 2048, 0.02, 4, 64
+# Numbers looked at for a value other than zero, how many must be equal to one of them, how much
+# more often than the next it must occur, and how many values there are if they are no coarse grid.
+_SOME, _MANY, _RATIO, _VALUES = 2048, 40, 4, 64
 
 
-def masked(rows: ArrayLike, whole_rows: bool = False) -> bool:
-    """Whether zeros fill places of a matrix that its other numbers do not explain.
+def masked(*matrices: NDArray[Any], whole_rows: bool = False) -> bool:
+    """Whether zeros fill places of a matrix, or of several side by side, that its other numbers do
+    not explain.
 
     Zero is also a step of a quantisation grid. A grid that is symmetric has about twice as many
     numbers of the smallest size as zeros; so in each group of numbers that may share a scale, ties
@@ -32,11 +36,11 @@ def masked(rows: ArrayLike, whole_rows: bool = False) -> bool:
     the other groups do not explain them. Rows of zeros alone count with `whole_rows` only: where
     such rows take no part in a test, they say nothing. Depends on no order of rows and on no sign.
     """
-    x = np.asarray(rows)
-    x = x.reshape(-1, x.shape[-1])
-    zero = x == 0
-    if np.count_nonzero(zero) <= SHARE * x.size:
+    zeros = sum(np.count_nonzero(rows == 0) for rows in matrices)
+    if zeros <= SHARE * sum(rows.size for rows in matrices):
         return False
+    x = np.concatenate([rows.reshape(-1, rows.shape[-1]) for rows in matrices], axis=1)
+    zero = x == 0
     if not whole_rows:
         some = ~zero.all(axis=1)
         x, zero = x[some], zero[some]
@@ -65,13 +69,21 @@ def without_filler(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     percent is found wherever it lies.
     """
     flat = rows.reshape(-1)
-    some = np.abs(flat[np.linspace(0, len(flat) - 1, min(len(flat), _SOME)).astype(np.int64)])
-    some = some[np.isfinite(some)]
+    some = np.abs(flat[_spread(len(flat))])
+    some = np.sort(some[np.isfinite(some)])
+    if not some[_MANY:][some[_MANY:] == some[:-_MANY]].any():
+        return rows
     values, counts = np.unique(some[some != 0], return_counts=True)
     few = len(counts) < _VALUES
     if len(counts) < 2 or (few and np.count_nonzero(some == 0) > SHARE * len(some)):
         return rows
     first, second = np.argsort(counts)[:-3:-1]
-    if counts[first] <= _MANY * _SOME or counts[first] <= _RATIO * counts[second]:
+    if counts[first] <= _RATIO * counts[second]:
         return rows
     return np.where(np.abs(rows) == values[first], np.float32(0), rows)
+
+
+@lru_cache(maxsize=16)
+def _spread(n: int) -> NDArray[np.int64]:
+    """Some of n places, evenly spaced; many matrices have as many."""
+    return np.linspace(0, n - 1, min(n, _SOME)).astype(np.int64)

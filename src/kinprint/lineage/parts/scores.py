@@ -658,7 +658,7 @@ def _routers(pair: Pair) -> Iterator[PartScore]:
         return
     for layer in sorted(first.routers.keys() & second.routers.keys()):
         x, y = residual.carry(first.routers[layer]), second.routers[layer]
-        if len(x) != len(y) or len(x) < 2 or (masked(x, True) and masked(y, True)):
+        if len(x) != len(y) or len(x) < 2 or all(masked(one, whole_rows=True) for one in (x, y)):
             continue
         blocks = equal_blocks(np.ones(len(x), bool))
         log10_p = float(block_log10_p(blocks.products(x, y), blocks.sizes)[0])

@@ -27,7 +27,9 @@ def expert_blocks(pair: Pair, test: LineageTest) -> Evidence:
     layers = [at for at in ours.keys() & theirs.keys() if len(ours[at]) == len(theirs[at]) > 1]
     if not layers:
         raise NoResult(Reason.ROUTERS)
-    layers = [at for at in layers if not (masked(ours[at], True) and masked(theirs[at], True))]
+    layers = [
+        at for at in layers if not all(masked(one[at], whole_rows=True) for one in (ours, theirs))
+    ]
     if not layers:
         raise NoResult(Reason.BOTH_MASKED, Status.GUARDED)
     alignment = granted_alignment(pair, test.group)
