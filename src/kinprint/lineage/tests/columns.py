@@ -68,7 +68,7 @@ def column_fixed_points(pair: Pair, test: LineageTest) -> Evidence:
     matched = columns.matched()
     signs = None
     if columns.flip:
-        signs = [np.einsum("ct,ct->c", columns.x[matched.first], columns.y[matched.second])]
+        signs = [columns.alignment.channels.near_columns.there.score[matched.first]]
     return test.evidence(fixed_points([matched], signs, pair.null_seed), roles=("embed",))
 
 
@@ -210,9 +210,7 @@ def _head_columns(pair: Pair, group: Group) -> _Columns:
 def _columns_over(alignment: Alignment, shared: SharedTokens) -> _Columns:
     if shared.columns is None:
         raise NoResult(Reason.SHARED_TOKENS, number=FEWEST_TOKENS)
-    tables = shared.first, shared.second
-    sizes = (np.square(rows, dtype=np.float64).mean(axis=0) for rows in tables)
-    return _Columns(alignment, *shared.columns, *sizes)
+    return _Columns(alignment, *shared.columns, *shared.squares)
 
 
 def _require_labels(alignment: Alignment) -> None:
