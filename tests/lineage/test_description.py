@@ -13,12 +13,14 @@ import pytest
 from safetensors.numpy import save_file
 
 from kinprint.errors import NoWeights, RepositoryMissing
+from kinprint.lineage.about.description import CommonTokens, common_tokens
 from kinprint.lineage.compare import compare_models
 from kinprint.lineage.matrix import compare_all
 from kinprint.lineage.planning import plan_comparison
 from kinprint.lineage.results import Comparison, Settings
 from kinprint.mirror import MirrorServer
 from kinprint.mirror.faults import Fault
+from kinprint.model.tokens import Vocabulary
 from kinprint.reader.fetch import Fetcher
 from kinprint.records import Cost, FileEntry, Level, Progress
 from kinprint.report.build.comparison import comparison_document
@@ -209,3 +211,12 @@ def test_a_matrix_goes_on_when_weights_stop_coming(
         found = compare_all(names, fetcher, Settings())
     assert [one.given for one in found.unread] == ["zoo/a-cpt"]
     assert [one.verdict.relation for one in found.pairs] == ["no-evidence"]
+
+
+def test_a_vocabulary_has_all_its_tokens_in_common_with_itself_and_with_a_copy() -> None:
+    one, copy = (
+        Vocabulary("words", "bpe", "x", (b"a", None, b"b", b"b", b"<s>"), frozenset({4}))
+        for _ in range(2)
+    )
+    assert common_tokens(one, one) == common_tokens(one, copy) == CommonTokens(4, 4, 4, 4)
+    assert common_tokens(one, None) is None

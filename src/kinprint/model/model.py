@@ -429,9 +429,9 @@ def vocabulary_of(
 
 def _content(files: Mapping[str, bytes]) -> bytes:
     """One digest of some files, names included: their ending tells the format."""
-    from hashlib import sha256
+    from hashlib import blake2b
 
-    found = sha256()
+    found = blake2b()
     for path, raw in files.items():
         found.update(f"{path} {len(raw)} ".encode())
         found.update(raw)
@@ -471,10 +471,10 @@ def _complex(spec: TensorSpec) -> Message | None:
 
 def _single(array: NDArray[Any]) -> Floats:
     """Numbers in single precision; what is too large for it is no number."""
+    if array.dtype != np.float64:
+        return np.ascontiguousarray(array, dtype=np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
         found = np.ascontiguousarray(array, dtype=np.float32)
-    if array.dtype != np.float64:
-        return found
     return np.where(np.isinf(found) & np.isfinite(array), np.float32(np.nan), found)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from kinprint.reader.decode import Array, decode_run
 from kinprint.reader.dtypes import dtype_named
-from kinprint.reader.plan import element_runs, result_shape, run_bytes, slice_bytes
+from kinprint.reader.extents import union
+from kinprint.reader.plan import element_runs, result_shape, run_bytes
 from kinprint.records import ByteRange, Slice
 
 
@@ -19,14 +20,13 @@ def assemble(part: Slice, take: Callable[[ByteRange], bytes]) -> Array:
         return _assemble_strided(part, take)
     tensor = part.tensor
     block = dtype_named(tensor.dtype, tensor.file).block
-    spans = slice_bytes(part)
+    runs = [run for run in element_runs(part) if run.count]
+    needed = [run_bytes(tensor, run) for run in runs]
+    spans = union(needed)
     held = [memoryview(take(span)) for span in spans]
     starts = [span.start for span in spans]
     pieces: list[Array] = []
-    for run in element_runs(part):
-        if not run.count:
-            continue
-        span = run_bytes(tensor, run)
+    for run, span in zip(runs, needed, strict=True):
         home = bisect_right(starts, span.start) - 1
         raw = held[home][span.start - starts[home] : span.stop - starts[home]]
         pieces.append(decode_run(raw, tensor.dtype, run.start % block, run.count, tensor.file))

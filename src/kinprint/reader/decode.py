@@ -104,7 +104,8 @@ def widen(array: Array) -> Array:
     Every such number is a float32, so nothing is lost; and sums of it come out right, which
     those of a short type do not.
     """
-    if array.dtype.kind in "biuc" or array.dtype in (np.float32, np.float64):
+    kind = array.dtype.kind
+    if kind in "biuc" or (kind == "f" and array.itemsize > 2):
         return array
     with np.errstate(invalid="ignore"):  # a NaN may be of the kind that signals
         return array.astype(np.float32)

@@ -114,7 +114,7 @@ def slice_bytes(part: Slice) -> tuple[ByteRange, ...]:
     if tensor.strides is not None:  # elements lie scattered; the whole extent is read
         list(element_runs(part))
         return union([ByteRange(tensor.offset, tensor.offset + tensor.nbytes)])
-    return union(run_bytes(tensor, run) for run in element_runs(part))
+    return union([run_bytes(tensor, run) for run in element_runs(part)])
 
 
 def plan_file(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from io import BufferedReader, FileIO
 from pathlib import Path
 
 from kinprint import text
@@ -24,7 +25,7 @@ _MOST_FILES = 20_000
 def read_local(path: str, span: ByteRange) -> bytes:
     """Exactly the bytes of `span` from a file on disk."""
     try:
-        with Path(path).open("rb") as file:
+        with BufferedReader(FileIO(path)) as file:
             file.seek(span.start)
             data = file.read(span.size)
     except FileNotFoundError:

@@ -186,6 +186,8 @@ def common_tokens(a: Vocabulary | None, b: Vocabulary | None) -> CommonTokens | 
     """How many tokens two vocabularies share; None unless both were read."""
     if a is None or b is None:
         return None
+    if a is b:  # files with the same content are read as one vocabulary
+        return CommonTokens(a.used, a.used, a.used, a.used)
     pairs = align(a, b)
     return CommonTokens(a.used, b.used, pairs.shared, int((pairs.a == pairs.b).sum()))
 

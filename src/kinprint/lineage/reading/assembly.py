@@ -144,7 +144,7 @@ def _few(tower: Tower, pieces: ReadPieces) -> dict[tuple[Address, bool], Numbere
         place = (address.layer, address.expert) if tower.owns(address) else (None, None)
         own = Address(tower.tensor_name(address), *place)
         rows = range(len(values)) if numbers is None else numbers
-        few[own, inputs] = np.array(rows, np.int64), values
+        few[own, inputs] = _numbers(rows), values
     return few
 
 
@@ -218,7 +218,7 @@ class _Layers:
         if up is None or not self._in_stream(up.values):
             return None
         total = self._tower.length(self._tower.address(f"{prefix}up", layer, expert))
-        index: Indices = np.array(up.rows if up.rows is not None else range(total), np.int64)
+        index = _numbers(range(total) if up.rows is None else up.rows)
         down = self._same_rows(up, f"{prefix}down", layer, expert, inputs=True)
         gate = self._same_rows(up, f"{prefix}gate", layer, expert)
         bias = self._same_rows(up, f"{prefix}up.bias", layer, expert)
@@ -278,6 +278,10 @@ class _Layers:
         """Rows of another matrix for the same units."""
         piece = self._piece(role, layer, expert, inputs=inputs)
         return piece.values if piece is not None and piece.rows == up.rows else None
+
+
+def _numbers(rows: Sequence[int]) -> Indices:
+    return np.arange(len(rows)) if rows == range(len(rows)) else np.array(rows, np.int64)
 
 
 def _zeros(like: Floats) -> Floats:

@@ -18,7 +18,14 @@ from kinprint.lineage.reading.assembly import ReadPiece, assemble, sha256_of
 from kinprint.lineage.reading.deciding import part_sizes
 from kinprint.lineage.reading.levels import LevelPlan, level_plan
 from kinprint.lineage.reading.plan import PieceKey, ReadingPlan, Stage, plan_reading
-from kinprint.lineage.reading.sample import Embedding, Extent, Floats, Sample, SampleRecord
+from kinprint.lineage.reading.sample import (
+    Embedding,
+    Extent,
+    Floats,
+    Indices,
+    Sample,
+    SampleRecord,
+)
 from kinprint.lineage.reading.tokens import ChosenTokens, all_tokens, choose_tokens
 from kinprint.lineage.reading.tower import Piece, Tower, could_match, towers_of, unclaimed_parts
 from kinprint.mapped import keep
@@ -145,9 +152,9 @@ class TowerReader:
             if address is None or piece is None:  # whole numbers are no weights
                 continue
             chosen = all_tokens(self.vocabulary, len(piece.values))
-            ids = np.array(chosen.ids, np.int64)
             if chosen.ids:
-                rows = keep(piece.values[ids])
+                ids = np.array(chosen.ids, np.int64)
+                rows = _rows_of(piece.values, ids)
                 self._tables[address] = Embedding(chosen.names, ids, rows, piece.read)
 
     def _read_vocabulary(self, parsed: dict[bytes, Vocabulary]) -> None:
@@ -375,11 +382,18 @@ def _numbers(tower: Tower, piece: Piece) -> Floats:
     arrays: list[Floats] = [reading.take() for reading in tower.readings(piece)]
     values = arrays[0]
     if piece.inputs:
-        values = np.ascontiguousarray(np.concatenate(arrays, axis=1).T)
+        joined = arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=1)
+        values = np.ascontiguousarray(joined.T)
     if not np.isfinite(values).all():
         name = tower.places[piece.address].weight.name
         tower.notes.append(message("note.not-finite", model=tower.name, name=name))
     return keep(values)
+
+
+def _rows_of(table: Floats, ids: Indices) -> Floats:
+    """Rows of a table by ascending numbers; consecutive ones stay where they are."""
+    first, stop = int(ids[0]), int(ids[-1]) + 1
+    return table[first:stop] if stop - first == len(ids) else keep(table[ids])
 
 
 def _stored(tower: Tower, piece: Piece) -> Floats | None:

@@ -176,17 +176,22 @@ def _split(
 ) -> Layout:
     """Divide a fused tensor by the first rule that fits; whole if none does."""
     for rule in table()["split"]:
-        whole = layout.outputs % rule.get("multiple", 1) == 0
-        if whole and _fits(rule, kind, detail, sizes, name, is_gguf):
+        if not _is_about(rule, kind) or layout.outputs % rule.get("multiple", 1):
+            continue
+        if _fits(rule, kind, detail, sizes, name, is_gguf):
             return _apply(layout, rule, sizes)
     return layout
+
+
+def _is_about(rule: Mapping[str, Any], kind: str) -> bool:
+    """Whether a rule is about tensors of a role, or of whichever role."""
+    return kind == rule["role"] if "role" in rule else kind in rule.get("roles", (kind,))
 
 
 def _fits(
     rule: Mapping[str, Any], kind: str, detail: str, sizes: Sizes, name: str, is_gguf: bool
 ) -> bool:
-    roles = rule.get("roles", [rule["role"]] if "role" in rule else None)
-    if roles is not None and kind not in roles:
+    if "families" in rule and not _any(sizes.families, rule["families"]):
         return False
     told = "detail" in rule and rule["detail"] == detail  # a detail says as much as a name
     if "detail" in rule and not told and "name" not in rule:

@@ -120,6 +120,8 @@ def _from_rows(
         lines = [(first + row) * inner + i for row in stored for i in range(inner)]
     width = spec.shape[-1] if columns is None else len(columns)
     shape = (len(stored), inner * width)
+    if columns is None and lines == range(prod(spec.shape[:-1])):
+        return Cut((Slice(spec),), shape)
     if not lines:
         return Cut((Slice(spec, rows=range(0), columns=columns),), shape)
     return Cut((Slice(spec, rows=_compact(lines), columns=columns),), shape)

@@ -29,7 +29,9 @@ def merge_ids(file: str, merges: Sequence[Merge], texts: Mapping[str, int]) -> I
 
 def _parts(file: str, merges: Sequence[Merge]) -> list[str]:
     """Left and right parts in turn; half a million are cut at once, if all are written well."""
-    if all(isinstance(merge, str) for merge in merges[:1]):
+    if str not in map(type, merges):
+        return list(chain.from_iterable(merges))
+    if isinstance(merges[0], str):
         with suppress(TypeError):
             parts = " ".join(merges).split(" ")  # type: ignore[arg-type]
             sizes = np.fromiter(map(len, parts), np.int64, len(parts))
