@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Set
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +201,7 @@ def _marks(listed: list[Any]) -> tuple[frozenset[str], ...]:
     return tuple(frozenset(entry) for entry in (several or [listed]) if entry)
 
 
+@cache
 def _word(text: str) -> Word:
     role, _, detail = text.partition(":")
     return Word(Role(role), detail or None)
