@@ -22,7 +22,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache, cached_property
 from importlib.machinery import PathFinder
-from pathlib import Path
+from io import FileIO
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
@@ -101,7 +101,8 @@ def _may_add(folder: str) -> bool:
 
 def _names_a_group(about: str) -> bool:
     try:
-        return b"[kinprint." in Path(about, "entry_points.txt").read_bytes()
+        with FileIO(f"{about}/entry_points.txt") as file:
+            return b"[kinprint." in file.read()
     except OSError:
         return False
 

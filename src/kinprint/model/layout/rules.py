@@ -191,8 +191,6 @@ def _is_about(rule: Mapping[str, Any], kind: str) -> bool:
 def _fits(
     rule: Mapping[str, Any], kind: str, detail: str, sizes: Sizes, name: str, is_gguf: bool
 ) -> bool:
-    if "families" in rule and not _any(sizes.families, rule["families"]):
-        return False
     told = "detail" in rule and rule["detail"] == detail  # a detail says as much as a name
     if "detail" in rule and not told and "name" not in rule:
         return False

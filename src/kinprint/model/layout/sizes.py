@@ -45,7 +45,7 @@ class Sizes:
         self._layer = layer or 0
         self._set: dict[str, int] = {}
 
-    @property
+    @functools.cached_property
     def families(self) -> tuple[str, ...]:
         """Names of the family, the innermost first, each also without its `_text`."""
         names = [level.get("model_type") for level in self._levels]
