@@ -14,12 +14,12 @@ _UNITS = {
     "g": 10**9, "gb": 10**9, "gib": 2**30,
     "t": 10**12, "tb": 10**12, "tib": 2**40,
 }  # fmt: skip
-_SIZE = re.compile(r"^\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([a-zA-Z]*)\s*$")
+_SIZE = r"^\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([a-zA-Z]*)\s*$"
 
 
 def parse_size(given: str, option: str) -> int:
     """Bytes in a size such as 64MB, given for `option`."""
-    found = _SIZE.match(given)
+    found = re.match(_SIZE, given)
     if found is None or found.group(2).lower() not in _UNITS:
         raise BadOption(option=option, value=given, cause=text.message("cause.option.size"))
     return int(float(found.group(1)) * _UNITS[found.group(2).lower()])

@@ -19,8 +19,8 @@ _FIELDS = ("base_model", "base_model_relation", "base_models", "merged_models", 
 _MOST = 16  # models that one field may name
 _LONGEST = 200
 _RELATIONS = ("finetune", "adapter", "merge", "quantized")
-_FENCE = re.compile(r"^---[ \t]*$")
-_TOP = re.compile(r"^([A-Za-z_][\w-]*)[ \t]*:")
+_FENCE = r"^---[ \t]*$"
+_TOP = r"^([A-Za-z_][\w-]*)[ \t]*:"
 
 
 class Claim(Struct, frozen=True):
@@ -134,15 +134,15 @@ def _parsed(lines: str) -> Mapping[str, Any]:
 def _lineage_lines(text: str) -> Iterator[str]:
     """Lines of the fields that matter; a field that the cut may have shortened is left out."""
     lines = text.splitlines()
-    if not lines or not _FENCE.match(lines[0]):
+    if not lines or not re.match(_FENCE, lines[0]):
         return
     blocks: list[tuple[str, list[str]]] = []
     closed = False
     for line in lines[1:]:
-        if _FENCE.match(line):
+        if re.match(_FENCE, line):
             closed = True
             break
-        top = _TOP.match(line)
+        top = re.match(_TOP, line)
         if top:
             blocks.append((top[1], []))
         if blocks:

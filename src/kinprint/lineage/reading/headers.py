@@ -35,7 +35,7 @@ _MOST_LAYERS = 4096  # ten times the deepest model published
 _DRAFTING = "num_nextn_predict_layers"
 _MOST_DRAFTING = 4  # layers; published models have up to three
 # A layer has a number of few digits, as for names everywhere; others are a stranger's.
-_TWO_NUMBERS = re.compile(r"\.([0-9]{1,9})(?=\.).*?\.([0-9]+)\.", re.DOTALL)
+_TWO_NUMBERS = r"(?s)\.([0-9]{1,9})(?=\.).*?\.([0-9]+)\."
 
 Found = dict[int, set[int]]
 """By layer, the numbers of the shards that hold something of it, experts included."""
@@ -222,11 +222,12 @@ class _FewExperts:
     def __init__(self) -> None:
         self._first: dict[tuple[str, str, str], set[str]] = defaultdict(set)
         self._kept: set[str] = set()
+        self._two_numbers = re.compile(_TWO_NUMBERS)
 
     def is_no_expert(self, spec: TensorSpec) -> bool:
         """Whether a tensor is none of an expert's; which experts are kept is noted on the way."""
         name = spec.name
-        numbers = _TWO_NUMBERS.search(name)
+        numbers = self._two_numbers.search(name)
         if numbers is None:
             self._kept.add(name)
             return True

@@ -21,7 +21,7 @@ from kinprint.tables import read_table
 from kinprint.workers import Once
 
 GGUF = "gguf"
-_ARCHITECTURE = re.compile(r"(For[A-Z]\w*|LMHead(Model)?|Model|Decoder|Encoder|WithLMHead\w*)$")
+_ARCHITECTURE = r"(For[A-Z]\w*|LMHead(Model)?|Model|Decoder|Encoder|WithLMHead\w*)$"
 
 
 class Word(Struct, frozen=True):
@@ -175,7 +175,7 @@ def _declared(config: Mapping[str, Any]) -> Iterable[str]:
         named = source.get("architectures")
         for name in named if isinstance(named, list | tuple) else ():
             if isinstance(name, str):
-                yield _ARCHITECTURE.sub("", name).lower()
+                yield re.sub(_ARCHITECTURE, "", name).lower()
 
 
 def _read(name: str) -> dict[str, Any]:

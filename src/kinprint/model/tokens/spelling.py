@@ -18,7 +18,7 @@ BYTE_LEVEL, SENTENCEPIECE, WORDPIECE, WORDS = "byte-level", "sentencepiece", "wo
 MARK = "▁"  # U+2581, sentencepiece's visible blank
 END_OF_WORD = "</w>"
 
-_FALLBACK = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+_FALLBACK = r"<0x([0-9A-Fa-f]{2})>"
 _FOREIGN = 256
 
 
@@ -93,7 +93,7 @@ class Spelling(Struct, frozen=True):
         return [
             at
             for at, text in enumerate(texts)
-            if len(text) == 6 and text[0] == "<" and _FALLBACK.fullmatch(text)
+            if len(text) == 6 and text[0] == "<" and re.fullmatch(_FALLBACK, text)
         ]
 
     def _piece(self, text: str) -> str:
