@@ -19,6 +19,7 @@ from kinprint.nulls.copies import (
     sum_over,
 )
 from kinprint.nulls.exchangeability import (
+    LEVEL,
     _coins,
     along_index,
     balance,
@@ -187,6 +188,8 @@ def test_signs_that_lean_are_found() -> None:
     assert balance(rows).exchangeable
     leaning = balance(rows + 0.15)
     assert not leaning.exchangeable
+    several = balance(rows + 0.15, level=LEVEL / 3)  # as one of three that are asked
+    assert not several.exchangeable, "so many draws can reach the level"
     assert leaning.effect == pytest.approx(0.15**2 / (1 + 0.15**2), rel=0.2)
     assert not balance(np.zeros((9, 4))).exchangeable
 

@@ -131,7 +131,7 @@ def lags(
 
 
 def balance(
-    rows: ArrayLike, draws: int = 999, seed: int = 0, level: float = LEVEL, most: int = 512
+    rows: ArrayLike, draws: int | None = None, seed: int = 0, level: float = LEVEL, most: int = 512
 ) -> SelfTest:
     """Ask whether the signs of units are fair coins: do rows lean to one side together?
 
@@ -139,9 +139,10 @@ def balance(
     the length of the sum of all rows is as after random flips; a common direction, from a
     start with a mean of its own or a feed-forward that is not odd, makes it longer. Tie clones
     first. The effect is the mean cosine of two different units; `most` evenly spaced ones are
-    taken. Where the first few flips show that no further ones could bring p down to the level, no
-    further ones are drawn, as in `lags`.
+    taken. There are as many `draws` as p needs to reach the level; where the first few show that no
+    further ones could bring it there, no further ones are drawn, as in `lags`.
     """
+    draws = round(1 / level) - 1 if draws is None else draws
     given = np.asarray(rows)
     some = np.linspace(0, len(given) - 1, min(most, len(given))).astype(np.int64)
     x = normalise_rows(given[some])
