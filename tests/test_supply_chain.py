@@ -45,7 +45,22 @@ def test_every_package_is_locked_with_digests(name: str) -> None:
     assert all(one.digests for one in packages)
     raw = (ROOT / "requirements" / name).read_text("utf-8")
     assert not re.search(r"^[^#\s-][^\n]*(@ |://)", raw, re.MULTILINE)
-    assert "--require-hashes -r requirements/run.lock" in (ROOT / "Makefile").read_text("utf-8")
+
+
+def test_everything_is_installed_from_locks_by_a_locked_installer() -> None:
+    (installer,) = locked(ROOT / "requirements" / "pip.lock")
+    assert installer.name == "pip" and installer.digests
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    assert "--require-hashes -r requirements/pip.lock" in makefile
+    assert "--no-deps --no-compile --require-hashes -r $(1)" in makefile
+    assert set(re.findall(r"call install,requirements/(.*)\)", makefile)) == set(LOCKS)
+
+
+def test_what_tests_need_holds_what_is_needed_to_run() -> None:
+    run, test = (
+        {(one.name, one.version) for one in locked(ROOT / "requirements" / name)} for name in LOCKS
+    )
+    assert run <= test
 
 
 def test_what_is_installed_with_it_is_free() -> None:
