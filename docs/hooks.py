@@ -79,10 +79,8 @@ def on_files(files: Any, config: Any, **_: Any) -> Any:
     for data in sorted((_docs(config) / "reports").glob("*.json")):
         source = str(_drawn(data))
         files.append(File.generated(config, f"reports/{data.stem}.html", abs_src_path=source))
-    for chart in dispute_pictures(_measured()):
-        for language in text.languages():
-            source = str(_drawn_picture(chart, language))
-            files.append(File.generated(config, f"assets/{Path(source).name}", abs_src_path=source))
+    for source in _drawn_pictures():
+        files.append(File.generated(config, f"assets/{source.name}", abs_src_path=str(source)))
     return files
 
 
@@ -131,6 +129,13 @@ def _measured() -> dict[str, float]:
     if not isinstance(document, ReproductionDocument) or document.replica:
         raise ValueError(f"{MEASURED} is no reproduction of real models")
     return measured_numbers(document)
+
+
+@cache
+def _drawn_pictures() -> tuple[Path, ...]:
+    """The pictures of the dispute in every language, drawn once for the pages of all languages."""
+    charts = dispute_pictures(_measured())
+    return tuple(_drawn_picture(chart, one) for chart in charts for one in text.languages())
 
 
 def _drawn_picture(chart: Chart, language: str) -> Path:
