@@ -38,6 +38,7 @@ from kinprint.studies.registry import study_named
 from kinprint.studies.study import Request
 from kinprint.text import message
 from tests.conftest import ZOO
+from tests.fewer_layers import short_zoo
 from tests.opened import open_models
 from tests.report import samples
 from tests.studies.runs import run_studies
@@ -126,20 +127,16 @@ def test_comparisons_keep_to_their_schema(
     assert bool(found["seeds"]) == (relation != "identical")
 
 
-def test_controls_keep_to_the_schema(
-    demo: Path, fetcher: Fetcher, validators: dict[str, Any]
-) -> None:
-    control = str(demo / "zoo/base-b")
-    names = demo / "zoo/base-a", demo / "zoo/a-cpt"
+def test_controls_keep_to_the_schema(fetcher: Fetcher, validators: dict[str, Any]) -> None:
+    control = str(short_zoo() / "base-b")
+    names = short_zoo() / "base-a", short_zoo() / "a-cpt"
     found = check(compared(fetcher, *names, controls=(control,)), validators)
     assert found["asked"]["controls"] == [control] and found["controls"]
     assert "--control ./base-b" in found["made"]["command"]
 
 
-def test_a_matrix_keeps_to_its_schema(
-    demo: Path, fetcher: Fetcher, validators: dict[str, Any]
-) -> None:
-    names = [str(demo / "zoo" / name) for name in ("base-a", "base-b", "a-cpt", "nothing-here")]
+def test_a_matrix_keeps_to_its_schema(fetcher: Fetcher, validators: dict[str, Any]) -> None:
+    names = [str(short_zoo() / name) for name in ("base-a", "base-b", "a-cpt", "nothing-here")]
     matrix = compare_all(names, fetcher, Settings())
     document = matrix_document(matrix, matrix.cost)
     assert isinstance(document, MatrixDocument)

@@ -12,6 +12,7 @@ from safetensors.numpy import load_file, save_file
 
 import kinprint
 from kinprint.mirror import MirrorServer
+from tests.fewer_layers import short_zoo
 
 BASE = "zoo/base-a"
 
@@ -128,23 +129,23 @@ def _indexed_with(base: Path, folder: Path, **more: str) -> Path:
     return folder
 
 
-def test_all_verbs_read_what_is_there_of_what_an_index_names(demo: Path, tmp_path: Path) -> None:
-    base = demo / "zoo/base-b"
+def test_all_verbs_read_what_is_there_of_what_an_index_names(tmp_path: Path) -> None:
+    base = short_zoo() / "base-b"
     shard = min(path.name for path in base.glob("*.safetensors"))
     model = _indexed_with(base, tmp_path / "m", **{"lm_head.weight": shard})
     documents = (
         kinprint.inspect(model).document,
-        kinprint.compare(demo / BASE, model).document,
-        kinprint.diff(demo / BASE, model).document,
+        kinprint.compare(short_zoo() / "base-a", model).document,
+        kinprint.diff(short_zoo() / "base-a", model).document,
     )
     for document in documents:
         assert [note for note in document.notes if "lm_head.weight" in note]
 
 
 def test_all_verbs_note_a_file_that_an_index_names_beside_complete_numbers(
-    demo: Path, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
-    base = demo / "zoo/base-b"
+    base = short_zoo() / "base-b"
     model = _indexed_with(base, tmp_path / "m", extra="extra.safetensors")
     documents = (
         kinprint.inspect(model).document,
