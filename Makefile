@@ -45,8 +45,8 @@ $(BIN)/python:
 	@"$(PYTHON)" -m venv $(VENV) >/dev/null 2>&1 || { rm -rf $(VENV); \
 		echo "This Python came without venv: install it (on Debian and Ubuntu: apt install python3-venv) and run make again." >&2; exit 2; }
 
-# Lock files are complete, so that nothing has to be resolved; the pip that is locked installs in a
-# third of the time of one that came with an older Python. Modules are compiled on all cores, but
+# Lock files are complete, so that nothing has to be resolved; the pip that is locked installs in
+# half the time of one that came with an older Python. Modules are compiled on all cores, but
 # for tests of others and for what is machine code or never started here.
 define install
 	@$(PIP) install --require-hashes -r requirements/pip.lock
