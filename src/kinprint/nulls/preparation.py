@@ -124,12 +124,7 @@ def massive(sizes: ArrayLike) -> NDArray[np.bool_]:
     """
     x = np.atleast_2d(np.asarray(sizes, np.float64))
     found = np.zeros(x.shape[1], bool)
-    if not x.size:
-        return found
-    finite = np.isfinite(x)
-    x = x if finite.all() else np.where(finite, x, 0.0)
-    above = x - _medians(x)
-    spread = 1.4826 * _medians(np.abs(above))
+    above, spread = _heights(x)
     known = spread[:, 0] > 0
     far = (above > FAR * spread)[known]
     if not far.any():
@@ -142,6 +137,26 @@ def massive(sizes: ArrayLike) -> NDArray[np.bool_]:
         candidates = candidates[height >= least]
     found[candidates] = True
     return found
+
+
+def each_massive(sizes: ArrayLike) -> NDArray[np.bool_]:
+    """`massive` of each vector (along the last axis) by itself; most have no such channel."""
+    x = np.asarray(sizes, np.float64)
+    found = np.zeros(x.shape, bool)
+    above, spread = _heights(x.reshape(-1, x.shape[-1]))
+    for at in np.flatnonzero((above > FAR * spread).any(axis=1)):
+        found.reshape(above.shape)[at] = massive(x.reshape(above.shape)[at])
+    return found
+
+
+def _heights(x: Floats) -> tuple[Floats, Floats]:
+    """How far the elements of each row lie above their median, and a robust deviation of them."""
+    if not x.size:
+        return x, np.zeros((len(x), 1))
+    finite = np.isfinite(x)
+    above = x if finite.all() else np.where(finite, x, 0.0)
+    above = above - _medians(above)
+    return above, 1.4826 * _medians(np.abs(above))
 
 
 def _medians(x: Floats) -> Floats:

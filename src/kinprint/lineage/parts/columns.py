@@ -10,8 +10,8 @@ one residual basis.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -38,9 +38,12 @@ from kinprint.lineage.side import alone, copied_channels
 from kinprint.measure.basis import spread
 from kinprint.measure.ordered import percentile
 from kinprint.measure.rows import clear_share, copied_rows
-from kinprint.nulls.blocks import BLOCK, block_log10_p, least_block_log10_p
-from kinprint.nulls.preparation import massive, standardise_columns
+from kinprint.nulls.blocks import BLOCK, each_block_log10_p, least_block_log10_p
+from kinprint.nulls.preparation import each_massive, standardise_columns
+from kinprint.nulls.result import Floats
 
+T = TypeVar("T")
+P = TypeVar("P", FeedForward, Heads)
 Rows = NDArray[Any]
 Bools = NDArray[np.bool_]
 Tensors = Iterator[tuple[str, Rows, Rows]]
@@ -55,6 +58,8 @@ _UNITS = 512  # of the first model that are matched at most
 _OPEN = math.log10(0.05)  # no error is larger
 _NEVER = 0.99  # likeness of rows that do not belong together from which on nothing tells
 _AS_ALIKE, _SOME = 0.25, 0.1  # excess of a linked tensor: as a share of the largest, and at least
+_MATRICES = ("up", "down", "gate", "q", "k", "q_rest", "k_rest", "v", "o")
+_TOGETHER = 1 << 20  # numbers of heads that are mixed at a time, or one head
 _RIDGE = 0.02  # of the length of a value row, so that mixing them back does not fit noise
 
 
@@ -77,6 +82,62 @@ class ColumnScore(Struct, frozen=True):
     roles: Mapping[str, float]
 
 
+class Halved(Struct, Generic[T], frozen=True):
+    """A part with all residual channels, and with those of the half that matches rows."""
+
+    whole: T
+    fitted: T
+
+
+class MatchedRows(Struct, frozen=True):
+    """Rows of a part beside those that they match, over channels that no fit has seen.
+
+    Attributes
+    ----------
+    products : of columns of equal channels, block by block.
+    sizes : of these blocks.
+    unseen : the channels.
+    cosines : how alike rows are over them, by tensor.
+    controls : makes rows that do not belong together, for a part that agrees.
+    """
+
+    products: Floats
+    sizes: Indices
+    unseen: Indices
+    cosines: Mapping[str, Rows]
+    controls: Callable[[], Tensors]
+
+    def score(self, log10_p: float) -> ColumnScore:
+        """What rows tell whose columns agree so often by chance."""
+        strangers: dict[str, Rows] = {}
+        if log10_p <= _OPEN:
+            others = _filled(self.controls())
+            strangers = {role: _cosines(x, y, self.unseen) for role, x, y in others}
+        alike = {role: float(rows.mean()) for role, rows in self.cosines.items()}
+        by_chance = {role: float(rows.mean()) for role, rows in strangers.items()}
+        excess = {
+            role: (one - chance) / (1.0 - chance)
+            for role, one in alike.items()
+            if (chance := min(max(by_chance.get(role, 1.0), 0.0), _NEVER)) < _NEVER
+        }
+        noise = 1.0 / math.sqrt(max(len(self.unseen), 1))
+        return ColumnScore(
+            log10_p,
+            least_block_log10_p(self.sizes),
+            tuple(alike.values()),
+            tuple(map(len, self.cosines.values())),
+            float(np.mean([*excess.values()])) if excess else 0.0,
+            copied_rows(np.concatenate([*self.cosines.values()]), noise),
+            _linked(self.cosines, excess, strangers, noise),
+        )
+
+
+def column_scores(parts: Sequence[MatchedRows]) -> list[ColumnScore]:
+    """What each part tells, with p-values that are searched for together."""
+    found = each_block_log10_p([(part.products, part.sizes) for part in parts])
+    return [part.score(log10_p) for part, log10_p in zip(parts, found, strict=True)]
+
+
 class HalfChannels(Struct, frozen=True):
     """Channels in two halves: `fitted` tell what became of a row, the others judge it."""
 
@@ -89,16 +150,26 @@ class HalfChannels(Struct, frozen=True):
         fitted = np.arange(len(usable)) // BLOCK % 2 == 0
         return cls(fitted, usable & ~fitted)
 
+    def halved(self, part: P) -> Halved[P]:
+        """A feed-forward, or the attention of a layer, beside its fitted half."""
+        rows = {
+            name: one[..., self.fitted]
+            for name in _MATRICES
+            if (one := getattr(part, name, None)) is not None
+        }
+        return Halved(part, replace(part, **rows))
+
     def partners(
         self, first: Sequence[FeedForward], second: Sequence[FeedForward]
-    ) -> Iterator[tuple[FeedForward, FeedForward]]:
+    ) -> Iterator[tuple[Halved[FeedForward], Halved[FeedForward]]]:
         """Feed-forwards of equal place, and for each the one whose units match best.
 
         Matched on the fitted half, from either model: a layer may be there twice.
         """
         if not first or not second:
             return
-        halves = [[self._half(part) for part in parts] for parts in (first, second)]
+        ours, theirs = ([self.halved(part) for part in parts] for parts in (first, second))
+        halves = [[part.fitted for part in parts] for parts in (ours, theirs)]
         stacks = [UnitStack.of(parts) for parts in halves]
         there = best_partners(halves[0], stacks[1], IDENTITY, True)
         back = best_partners(halves[1], stacks[0], IDENTITY, True)
@@ -112,158 +183,140 @@ class HalfChannels(Struct, frozen=True):
                 if (part.layer, part.expert) in places
             ),
         }
-        yield from ((first[at], second[to]) for at, to in sorted(pairs))
+        yield from ((ours[at], theirs[to]) for at, to in sorted(pairs))
 
     def layers(
         self, first: Mapping[int, Heads], second: Mapping[int, Heads]
-    ) -> Iterator[tuple[Heads, Heads]]:
+    ) -> Iterator[tuple[Halved[Heads], Halved[Heads]]]:
         """Attention of layers of equal number, and of those that match best, in the same way."""
         ours, theirs = (
-            [_columns(heads, self.fitted) for heads in side.values()] for side in (first, second)
+            {layer: self.halved(heads) for layer, heads in side.items()} for side in (first, second)
         )
+        halves = [[heads.fitted for heads in side.values()] for side in (ours, theirs)]
         as_it_is = [RatedMap(IDENTITY, 0.0)]
-        there = match_attention(ours, theirs, as_it_is) if ours and theirs else None
-        back = match_attention(theirs, ours, as_it_is) if ours and theirs else None
+        there = match_attention(*halves, as_it_is) if all(halves) else None
+        back = match_attention(*halves[::-1], as_it_is) if all(halves) else None
         if there is None or back is None:
             return
+        numbers = list(ours), list(theirs)
         pairs = {
-            *(
-                (heads.layer, theirs[to].layer)
-                for heads, to in zip(ours, there.partners, strict=True)
-            ),
-            *(
-                (ours[at].layer, heads.layer)
-                for heads, at in zip(theirs, back.partners, strict=True)
-            ),
-            *((layer, layer) for layer in first.keys() & second.keys()),
+            *((layer, numbers[1][to]) for layer, to in zip(ours, there.partners, strict=True)),
+            *((numbers[0][at], layer) for layer, at in zip(theirs, back.partners, strict=True)),
+            *((layer, layer) for layer in ours.keys() & theirs.keys()),
         }
-        yield from ((first[at], second[to]) for at, to in sorted(pairs))
+        yield from ((ours[at], theirs[to]) for at, to in sorted(pairs))
 
-    def feed_forwards(self, first: FeedForward, second: FeedForward) -> ColumnScore | None:
+    def feed_forwards(
+        self, one: Halved[FeedForward], other: Halved[FeedForward]
+    ) -> MatchedRows | None:
         """Units of one feed-forward and the units of another that they match best."""
+        first, second = one.whole, other.whole
         some = np.argsort(-first.size, kind="stable")
         some = some[spread(len(some), _UNITS)]
-        near = [self._near(first.up[some], second.up), self._near(first.down[some], second.down)]
-        both = near[0] + near[1]
-        gates = None
-        if first.gate is not None and second.gate is not None:
-            gates = first.gate[some], second.gate
-            near.append(self._near(*gates))
-        match = np.abs(both) + sum(near[2:])
-        match = _closest(match / len(near), [np.abs(one) for one in near])
+        near = {
+            role: getattr(one.fitted, role)[some] @ getattr(other.fitted, role).T
+            for role in ("up", "down", "gate")
+            if getattr(first, role) is not None and getattr(second, role) is not None
+        }
+        both = near["up"] + near["down"]
+        match = np.abs(both)
+        if "gate" in near:
+            match += near["gate"]
+        match = _closest(match / len(near), [np.abs(table) for table in near.values()])
+        roles, every, best = tuple(near), np.arange(len(some)), match.argmax(axis=1)
+        match[every, best] = -np.inf
+        partners = [best, match.argmax(axis=1)][: match.shape[1]]
+        signs = [np.where(both[every, to] < 0, -1.0, 1.0)[:, None] for to in partners]
 
-        def rows(partners: Indices) -> Tensors:
-            signs = np.where(both[np.arange(len(partners)), partners] < 0, -1.0, 1.0)[:, None]
-            yield "up", first.up[some] * signs, second.up[partners]
-            yield "down", first.down[some] * signs, second.down[partners]
-            if gates is not None:
-                yield "gate", gates[0], gates[1][partners]
+        def rows(place: int) -> Tensors:
+            """Units with those that they match best, or next."""
+            for role in roles if place < len(partners) else ():
+                ours, theirs = getattr(first, role)[some], getattr(second, role)[partners[place]]
+                yield role, ours if role == "gate" else ours * signs[place], theirs
 
-        best = match.argmax(axis=1)
-        controls: Tensors = iter(())
-        if match.shape[1] > 1:
-            match[np.arange(len(best)), best] = -np.inf
-            controls = rows(match.argmax(axis=1))
-        return self._score(rows(best), controls)
+        return self._matched(rows(0), lambda: rows(1))
 
-    def attention(self, first: Heads, second: Heads, *, turned: bool = False) -> ColumnScore | None:
+    def attention(
+        self, one: Halved[Heads], other: Halved[Heads], *, turned: bool = False
+    ) -> MatchedRows | None:
         """Heads of one layer and those of another that they match best.
 
-        `turned` says that the channels of `second` change places: of a model with more heads than
-        the other, some have no partner there, and those of the other have one each.
+        `turned` says that the channels of `other` change places: of a model with more heads than
+        the first, some have no partner there, and those of the first have one each.
         """
-        halves = [_columns(heads, self.fitted) for heads in (first, second)]
         same = Matching(IDENTITY, (0,), np.nan)
-        matches = list(match_head_groups(halves[:1], halves[1:], same))
-        others = [one for match in matches if (one := other_group(match, *halves)) is not None]
-        return self._score(
-            *(
-                (role for match in some for role in self._head_rows(match, first, second))
-                for some in (matches, others)
-            ),
-            turned=turned,
+        matches = list(match_head_groups([one.fitted], [other.fitted], same))
+
+        def controls() -> Tensors:
+            others = (other_group(match, one.fitted, other.fitted) for match in matches)
+            return self._rows([match for match in others if match is not None], one, other)
+
+        return self._matched(self._rows(matches, one, other), controls, turned=turned)
+
+    def _rows(
+        self, matches: Sequence[HeadGroupMatch], one: Halved[Heads], other: Halved[Heads]
+    ) -> Tensors:
+        """Rows of groups as they should be in the other model, and as they are there."""
+        if not matches:
+            return
+        first, second = one.whole, other.whole
+        groups, partners = (
+            np.array([getattr(match, name) for match in matches]) for name in ("group", "partner")
         )
-
-    def _half(self, part: FeedForward) -> FeedForward:
-        """A feed-forward with the fitted channels only."""
-        gate = None if part.gate is None else part.gate[:, self.fitted]
-        return replace(part, up=part.up[:, self.fitted], down=part.down[:, self.fitted], gate=gate)
-
-    def _near(self, first: Rows, second: Rows) -> Rows:
-        return np.asarray(first[:, self.fitted] @ second[:, self.fitted].T)
-
-    def _head_rows(
-        self, match: HeadGroupMatch, first: Heads, second: Heads
-    ) -> Iterator[tuple[str, Rows, Rows]]:
-        """Rows of a group as they should be in the other model, and as they are there."""
-        if match.planes.size:
+        inside = np.repeat(np.arange(len(matches)), [len(match.queries) for match in matches])
+        pairs = [pair for match in matches for pair in match.queries]
+        queries, theirs = np.array(pairs, np.int64).reshape(-1, 2).T
+        if matches[0].planes.size:
             assert first.q is not None and first.k is not None
             assert second.q is not None and second.k is not None
-            turn = np.exp(-1j * np.angle(match.planes))[:, None]
-            yield "k", _planes(first.k[match.group] * turn), _planes(second.k[match.partner])
-            for i, j in match.queries:
-                yield "q", _planes(first.q[i] * turn), _planes(second.q[j])
+            turns = np.exp(-1j * np.angle([match.planes for match in matches]))[..., None]
+            yield "k", _planes(first.k[groups] * turns), _planes(second.k[partners])
+            yield "q", _planes(first.q[queries] * turns[inside]), _planes(second.q[theirs])
         if first.v is not None and second.v is not None:
-            values = first.v[match.group], second.v[match.partner]
-            yield "v", self._mixed(*values), values[1]
+            values = second.v[partners]
+            yield "v", self._mixed(first.v[groups], values), _flat(values)
         if first.o is not None and second.o is not None:
-            inside, outside = first.o.shape[1], second.o.shape[1]
-            for i, j in match.queries:
-                outputs = first.o[match.group, i % inside], second.o[match.partner, j % outside]
-                yield "o", self._mixed(*outputs), outputs[1]
+            outputs = second.o[partners[inside], theirs % second.o.shape[1]]
+            ours = first.o[groups[inside], queries % first.o.shape[1]]
+            yield "o", self._mixed(ours, outputs), _flat(outputs)
 
     def _mixed(self, first: Rows, second: Rows) -> Rows:
-        """Rows of the first model mixed so as to be those of the second on the fitted channels."""
-        x, y = (rows[:, self.fitted].astype(np.float64) for rows in (first, second))
-        ordinary = _ordinary(x) & _ordinary(y)
-        x, y = x[:, ordinary], y[:, ordinary]
-        gram = x @ x.T
-        gram.flat[:: len(gram) + 1] += _RIDGE * max(float(np.trace(gram)) / len(gram), 1e-30)
-        mix = np.linalg.solve(gram, x @ y.T).T
-        return np.asarray(mix @ first.astype(np.float64))
+        """Rows of heads mixed so as to be those of the second model on the fitted channels."""
+        found = np.empty((len(first), *second.shape[1:]))
+        step = max(1, _TOGETHER // max(first[0].size, second[0].size))
+        for start in range(0, len(first), step):
+            some = slice(start, start + step)
+            wide = first[some].astype(np.float64)
+            x, y = wide[..., self.fitted], second[some][..., self.fitted].astype(np.float64)
+            ordinary = (_ordinary(x) & _ordinary(y))[:, None]
+            x, y = x * ordinary, y * ordinary
+            gram = x @ x.swapaxes(1, 2)
+            diagonal = np.einsum("hii->hi", gram)
+            diagonal += _RIDGE * np.maximum(diagonal.mean(axis=1, keepdims=True), 1e-30)
+            mix = np.linalg.solve(gram, x @ y.swapaxes(1, 2)).swapaxes(1, 2)
+            np.matmul(mix, wide, out=found[some])
+        return _flat(found)
 
-    def _score(
-        self, tensors: Tensors, controls: Tensors, *, turned: bool = False
-    ) -> ColumnScore | None:
-        """The agreement of columns of equal channels, over the rows of all tensors.
+    def _matched(
+        self, tensors: Tensors, controls: Callable[[], Tensors], *, turned: bool = False
+    ) -> MatchedRows | None:
+        """The columns of equal channels, over the rows of all tensors; None where these are few.
 
         Rows that do not belong together are looked at where those that were matched agree. `turned`
         says that the second rows are those of the model whose channels change places.
         """
-        told = {role: (_unit(x), _unit(y)) for role, (x, y) in _joined(tensors).items()}
+        told = {role: (_unit(x), _unit(y)) for role, x, y in _filled(tensors)}
         if sum(len(x) for x, _ in told.values()) < FEWEST_ROWS:
             return None
         x, y = (np.concatenate(rows) for rows in zip(*told.values(), strict=True))
         ordinary = _ordinary(x) & _ordinary(y) & (y if turned else x).any(axis=0)
         columns = standardise_columns(x).T, standardise_columns(y).T
-        usable = self.usable & ordinary & alone(copied_channels(columns[turned]))
-        blocks = equal_blocks(usable)
+        blocks = equal_blocks(self.usable & ordinary & alone(copied_channels(columns[turned])))
         if not len(blocks.sizes):
             return None
-        log10_p = float(block_log10_p(blocks.products(*columns), blocks.sizes)[0])
         unseen = np.flatnonzero(~self.fitted & ordinary)
         cosines = {role: _cosines(*rows, unseen) for role, rows in told.items()}
-        alike = {role: float(rows.mean()) for role, rows in cosines.items()}
-        strangers: dict[str, Rows] = {}
-        if log10_p <= _OPEN:
-            others = _joined(controls).items()
-            strangers = {role: _cosines(*rows, unseen) for role, rows in others}
-        by_chance = {role: float(rows.mean()) for role, rows in strangers.items()}
-        excess = {
-            role: (one - chance) / (1.0 - chance)
-            for role, one in alike.items()
-            if (chance := min(max(by_chance.get(role, 1.0), 0.0), _NEVER)) < _NEVER
-        }
-        noise = 1.0 / math.sqrt(max(len(unseen), 1))
-        return ColumnScore(
-            log10_p,
-            least_block_log10_p(blocks.sizes),
-            tuple(alike.values()),
-            tuple(len(x) for x, _ in told.values()),
-            float(np.mean([*excess.values()])) if excess else 0.0,
-            copied_rows(np.concatenate([*cosines.values()]), noise),
-            _linked(cosines, excess, strangers, noise),
-        )
+        return MatchedRows(blocks.products(*columns), blocks.sizes, unseen, cosines, controls)
 
 
 def _linked(
@@ -298,8 +351,8 @@ def matched_share(likeness: Rows, others: Rows, noise: float) -> float:
 
 
 def _ordinary(rows: Rows) -> Bools:
-    """Channels that are not far larger than the others."""
-    return np.asarray(~massive(np.sqrt(np.square(rows).mean(axis=0))))
+    """Channels that are not far larger than the others; of several sets of rows those of each."""
+    return np.asarray(~each_massive(np.sqrt(np.square(rows).mean(axis=-2))))
 
 
 def _cosines(x: Rows, y: Rows, channels: Indices) -> Rows:
@@ -309,16 +362,9 @@ def _cosines(x: Rows, y: Rows, channels: Indices) -> Rows:
     return np.asarray(np.einsum("nd,nd->n", x, y) / np.where(lengths > 0, lengths, 1.0))
 
 
-def _joined(tensors: Tensors) -> dict[str, tuple[Rows, Rows]]:
-    """All rows by role, where there are any."""
-    roles: dict[str, list[tuple[Rows, Rows]]] = {}
-    for role, x, y in tensors:
-        roles.setdefault(role, []).append((x, y))
-    joined = {
-        role: tuple(np.concatenate(rows) for rows in zip(*pairs, strict=True))
-        for role, pairs in roles.items()
-    }
-    return {role: (x, y) for role, (x, y) in joined.items() if x.any() and y.any()}
+def _filled(tensors: Tensors) -> Tensors:
+    """Those that have numbers in both models."""
+    return ((role, x, y) for role, x, y in tensors if x.any() and y.any())
 
 
 def _closest(match: Rows, single: Sequence[Rows]) -> Rows:
@@ -331,26 +377,14 @@ def _closest(match: Rows, single: Sequence[Rows]) -> Rows:
     return closest if apart > _CLOSER else match
 
 
-def _columns(heads: Heads, chosen: Bools) -> Heads:
-    """Attention with some of the residual channels."""
-
-    def some(rows: Any) -> Any:
-        return None if rows is None else rows[..., chosen]
-
-    return replace(
-        heads,
-        q=some(heads.q),
-        k=some(heads.k),
-        q_rest=some(heads.q_rest),
-        k_rest=some(heads.k_rest),
-        v=some(heads.v),
-        o=some(heads.o),
-    )
+def _planes(heads: Rows) -> Rows:
+    """The two rows of each rotary plane, head by head."""
+    return _flat(np.concatenate([heads.real, heads.imag], axis=1))
 
 
-def _planes(rows: Rows) -> Rows:
-    """The two rows of each rotary plane."""
-    return np.concatenate([rows.real, rows.imag])
+def _flat(heads: Rows) -> Rows:
+    """Rows of several heads, one below the other."""
+    return heads.reshape(-1, heads.shape[-1])
 
 
 def _unit(rows: Rows) -> Rows:

@@ -22,7 +22,12 @@ from kinprint.lineage.alignment.heads import HeadGroupMatch
 from kinprint.lineage.alignment.residual import IDENTITY, Channels, ResidualMap
 from kinprint.lineage.alignment.units import Matching, UnitStack, best_partners
 from kinprint.lineage.pair import Alignment, FeedForwardPair, Pair
-from kinprint.lineage.parts.columns import ColumnScore, HalfChannels, matched_share
+from kinprint.lineage.parts.columns import (
+    HalfChannels,
+    MatchedRows,
+    column_scores,
+    matched_share,
+)
 from kinprint.lineage.parts.tensors import tensor_sizes
 from kinprint.lineage.preparation import DENSE, FeedForward, Prepared, SharedTokens
 from kinprint.lineage.reading.sample import OUTSIDE
@@ -594,45 +599,53 @@ def _matched_columns(pair: Pair) -> Iterator[PartScore]:
     alignment = _as_numbered(pair)
     if alignment is None:
         return
+    for some in _portions(_matched_rows(pair, alignment)):
+        found = column_scores([rows for _, rows, _ in some])
+        for (part, _, telling), score in zip(some, found, strict=True):
+            share = _alike(score.likenesses, score.rows)
+            told = replace(
+                part,
+                log10_p=score.log10_p,
+                likeness=float(np.mean(score.likenesses)),
+                share=share,
+                floor=score.floor,
+                excess=score.excess,
+                roles=score.roles,
+            )
+            yield _with_copies(told, score.copied, telling)
+
+
+def _matched_rows(
+    pair: Pair, alignment: Alignment
+) -> Iterator[tuple[PartScore, MatchedRows, bool]]:
+    """Parts whose rows were matched, before their columns are tested, and whether copied rows tell.
+
+    Units without a gate do not: they may never fire, and keep their first weights.
+    """
     first, second = alignment.first.prepared, alignment.second.prepared
     halves, side = HalfChannels.of(alone(alignment.first.channel_clones)), _side(pair, alignment)
+
+    def score(ours: Part, theirs: Part, whole: bool = True, side: int = side) -> PartScore:
+        parts = _ordered(pair, alignment, ours, theirs)
+        return PartScore(parts, MATCHED_COLUMNS, 0.0, 0.0, matched=whole, side=side)
+
     for ours, theirs in halves.partners(first.feed_forwards, second.feed_forwards):
-        if not (ours.masked and theirs.masked):
-            parts = _ordered(pair, alignment, part_of(ours), part_of(theirs))
-            whole = len(theirs.index) == theirs.total
-            gated = ours.gate is not None
-            found = halves.feed_forwards(ours, theirs)
-            yield from _column_score(parts, found, whole, gated, side)
+        one, other = ours.whole, theirs.whole
+        if not (one.masked and other.masked):
+            rows = halves.feed_forwards(ours, theirs)
+            if rows is not None:
+                whole = len(other.index) == other.total
+                yield score(part_of(one), part_of(other), whole), rows, one.gate is not None
     for heads, others in halves.layers(first.heads, second.heads):
-        if not heads.masked & others.masked:
-            layers = (Part(Component.ATTENTION, one.layer) for one in (heads, others))
-            parts = _ordered(pair, alignment, *layers)
-            found = halves.attention(heads, others)
-            yield from _column_score(parts, found, True, True, side)
-            if others.groups < heads.groups:
-                found = halves.attention(others, heads, turned=True)
-                yield from _column_score(parts, found, True, True, 1 - side)
-
-
-def _column_score(
-    parts: tuple[Part, Part], score: ColumnScore | None, whole: bool, telling: bool, side: int
-) -> Iterator[PartScore]:
-    if score is not None:
-        likeness = float(np.mean(score.likenesses))
-        share = _alike(score.likenesses, score.rows)
-        found = PartScore(
-            parts,
-            MATCHED_COLUMNS,
-            score.log10_p,
-            likeness,
-            matched=whole,
-            share=share,
-            floor=score.floor,
-            excess=score.excess,
-            roles=score.roles,
-            side=side,
-        )
-        yield _with_copies(found, score.copied, telling)
+        if not heads.whole.masked & others.whole.masked:
+            layers = [Part(Component.ATTENTION, one.whole.layer) for one in (heads, others)]
+            rows = halves.attention(heads, others)
+            if rows is not None:
+                yield score(*layers), rows, True
+            if others.whole.groups < heads.whole.groups:
+                rows = halves.attention(others, heads, turned=True)
+                if rows is not None:
+                    yield score(*layers, side=1 - side), rows, True
 
 
 def _by_layers(pair: Pair, groups: HeadGroups) -> dict[tuple[Part, Part], list[int]]:
