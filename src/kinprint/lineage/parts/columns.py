@@ -272,13 +272,18 @@ class HalfChannels(Struct, frozen=True):
             turns = np.exp(-1j * np.angle([match.planes for match in matches]))[..., None]
             yield "k", _planes(first.k[groups] * turns), _planes(second.k[partners])
             yield "q", _planes(first.q[queries] * turns[inside]), _planes(second.q[theirs])
+        heads: dict[str, tuple[Rows, Rows]] = {}
         if first.v is not None and second.v is not None:
-            values = second.v[partners]
-            yield "v", self._mixed(first.v[groups], values), _flat(values)
+            heads["v"] = first.v[groups], second.v[partners]
         if first.o is not None and second.o is not None:
-            outputs = second.o[partners[inside], theirs % second.o.shape[1]]
-            ours = first.o[groups[inside], queries % first.o.shape[1]]
-            yield "o", self._mixed(ours, outputs), _flat(outputs)
+            at, to = queries % first.o.shape[1], theirs % second.o.shape[1]
+            heads["o"] = first.o[groups[inside], at], second.o[partners[inside], to]
+        if not heads:
+            return
+        ours, there = (np.concatenate(rows) for rows in zip(*heads.values(), strict=True))
+        mixed, ends = self._mixed(ours, there), np.cumsum([len(y) for _, y in heads.values()])
+        for role, x, y in zip(heads, np.split(mixed, ends), np.split(there, ends), strict=False):
+            yield role, _flat(x), _flat(y)
 
     def _mixed(self, first: Rows, second: Rows) -> Rows:
         """Rows of heads mixed so as to be those of the second model on the fitted channels."""
@@ -288,14 +293,14 @@ class HalfChannels(Struct, frozen=True):
             some = slice(start, start + step)
             wide = first[some].astype(np.float64)
             x, y = wide[..., self.fitted], second[some][..., self.fitted].astype(np.float64)
-            ordinary = (_ordinary(x) & _ordinary(y))[:, None]
+            ordinary = _ordinary(x, y)[:, None]
             x, y = x * ordinary, y * ordinary
             gram = x @ x.swapaxes(1, 2)
             diagonal = np.einsum("hii->hi", gram)
             diagonal += _RIDGE * np.maximum(diagonal.mean(axis=1, keepdims=True), 1e-30)
             mix = np.linalg.solve(gram, x @ y.swapaxes(1, 2)).swapaxes(1, 2)
             np.matmul(mix, wide, out=found[some])
-        return _flat(found)
+        return found
 
     def _matched(
         self, tensors: Tensors, controls: Callable[[], Tensors], *, turned: bool = False
@@ -309,7 +314,7 @@ class HalfChannels(Struct, frozen=True):
         if sum(len(x) for x, _ in told.values()) < FEWEST_ROWS:
             return None
         x, y = (np.concatenate(rows) for rows in zip(*told.values(), strict=True))
-        ordinary = _ordinary(x) & _ordinary(y) & (y if turned else x).any(axis=0)
+        ordinary = _ordinary(x, y) & (y if turned else x).any(axis=0)
         columns = standardise_columns(x).T, standardise_columns(y).T
         blocks = equal_blocks(self.usable & ordinary & alone(copied_channels(columns[turned])))
         if not len(blocks.sizes):
@@ -350,9 +355,10 @@ def matched_share(likeness: Rows, others: Rows, noise: float) -> float:
     return max(1.0 - strangers, clear)
 
 
-def _ordinary(rows: Rows) -> Bools:
-    """Channels that are not far larger than the others; of several sets of rows those of each."""
-    return np.asarray(~each_massive(np.sqrt(np.square(rows).mean(axis=-2))))
+def _ordinary(x: Rows, y: Rows) -> Bools:
+    """Channels that are far larger than the others in neither; of several sets those of each."""
+    sizes = np.sqrt([np.square(rows).mean(axis=-2) for rows in (x, y)])
+    return np.asarray(~each_massive(sizes).any(axis=0))
 
 
 def _cosines(x: Rows, y: Rows, channels: Indices) -> Rows:

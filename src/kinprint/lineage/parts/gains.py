@@ -61,11 +61,10 @@ def effective_gains(
         columns = np.concatenate(rows, dtype=np.float64)
         columns *= gain
         columns = residual.carry(columns)
-        squares = np.square(columns, out=columns)
-        effective = np.sqrt(squares.mean(axis=0))
+        effective = np.sqrt(np.einsum("nd,nd->d", columns, columns) / len(columns))
     if not np.isfinite(effective).all() or degenerate(effective):
         return None
-    lengths = squares.sum(axis=1)
+    lengths = np.einsum("nd,nd->n", columns, columns)
     rows_counted = lengths.sum() ** 2 / np.square(lengths).sum()
     logarithms = np.log(effective[effective > 0])
     low, middle, high = (percentile(logarithms, share) for share in (0.25, 0.5, 0.75))

@@ -426,19 +426,26 @@ def _matched_roles(
         for role in sorted(compared.read)
     }
 
-    def matched(role: str, by: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    def matched(
+        roles: Iterable[str], by: Sequence[str]
+    ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """How alike units are to their partners by some matrices, and to those that match next."""
-        near = sum((cosines[one] for one in by if one != "gate"), np.zeros(()))
-        near = np.abs(near) if flips else near
-        near = near + (cosines["gate"] if "gate" in by else 0.0)
+        near = np.zeros_like(next(iter(cosines.values())))
+        for signed in (cosines[role] for role in by if role != "gate"):
+            near += signed
+        if flips:
+            np.abs(near, out=near)
+        if "gate" in by:
+            near += cosines["gate"]
         every, best = np.arange(len(some)), near.argmax(axis=1)
         near[every, best] = -np.inf
-        return cosines[role][every, best], cosines[role][every, near.argmax(axis=1)]
+        after = near.argmax(axis=1)
+        return {role: (cosines[role][every, best], cosines[role][every, after]) for role in roles}
 
-    found = {role: matched(role, list(cosines)) for role in cosines}
+    found = matched(cosines, [*cosines])
     best = max(found, key=lambda role: float(found[role][0].mean()))
     for role in cosines.keys() - {best}:
-        found[role] = matched(role, [one for one in cosines if one != role])
+        found |= matched([role], [one for one in cosines if one != role])
     shares = {role: matched_share(*both, second.width**-0.5) for role, both in found.items()}
     return linked_rows({role: rows for role, (rows, _) in found.items()}, shares)
 
@@ -523,7 +530,8 @@ def _values(
     found = []
     for parts, places in _by_layers(pair, groups).items():
         matches = [groups.matches[at] for at in places]
-        roles = max(1, len(groups.value_roles(matches)))
+        names = groups.value_roles(matches)
+        roles = max(1, len(names))
         cells = [_cells(tables[at], groups.by_number) for at in places]
         coins = []
         for members in groups.classes(matches):
@@ -541,7 +549,7 @@ def _values(
             share = _alike(both, groups.value_sizes(matches[0]))
             likeness = share * _of_those_alike(both)
         each = [
-            _of_values(groups, match, tables[at][cell], cell)
+            _of_values(groups, match, names, tables[at][cell], cell)
             for match, at, cell in zip(matches, places, cells, strict=True)
         ]
         score = PartScore(
@@ -570,11 +578,11 @@ def _by_coins(scores: Sequence[tuple[PartScore, np.ndarray]]) -> Iterator[PartSc
 def _of_values(
     groups: HeadGroups,
     match: HeadGroupMatch,
+    roles: tuple[str, ...],
     both: np.ndarray,
     cell: tuple[np.ndarray, np.ndarray],
 ) -> dict[str, np.ndarray]:
     """How alike the value dimensions of a group are, in values and in outputs."""
-    roles = groups.value_roles([match])
     if roles != ("v", "o"):
         return dict.fromkeys(roles, both)
     values = groups.value_rows(match)[cell]
