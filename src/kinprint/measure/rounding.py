@@ -25,6 +25,7 @@ _FLOAT_FORMATS: tuple[tuple[Any, int], ...] = (
     (ml_dtypes.float8_e4m3fn, 8),
     (ml_dtypes.float8_e5m2, 8),
 )
+_FARTHEST = 0.125, 2.0**-10  # by which a cast to any of them may change a number: a share, and more
 _TIES = 0.25  # of numbers that rounding twice may put elsewhere: of many a sixteenth, of few more
 _COARSEST = 1.0  # more than the square of what two bits miss by; strangers differ by 2
 _FEW_BLOCKS = 16  # blocks, or some more, of which some must lie on a grid before all are looked at
@@ -281,6 +282,9 @@ def _few_values(rows: Floats) -> int | None:
 
 def _cast(fine: Floats, coarse: Floats) -> int | None:
     """The bits of the float format that `coarse` is `fine` in; None if it is in none."""
+    share, more = _FARTHEST
+    if (np.abs(fine[:1] - coarse[:1]) > share * np.abs(fine[:1]) + more).any():
+        return None
     for kind, bits in _FLOAT_FORMATS:
         if _is_cast(fine[:1], coarse[:1], kind) and _is_cast(fine, coarse, kind):
             return bits
@@ -331,7 +335,7 @@ def _in_order(fine: Floats, coarse: Floats) -> bool:
 
 def _falls(x: Floats, y: Floats) -> float:
     """The share of neighbours in the order of `x` that fall in `y`."""
-    ordered = np.take_along_axis(y, np.lexsort((y, x), axis=1), axis=1)
+    ordered = np.sort(x + 1j * y, axis=1).imag
     return float((ordered[:, 1:] < ordered[:, :-1]).mean())
 
 

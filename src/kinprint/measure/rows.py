@@ -39,6 +39,23 @@ def row_cosines(a: ArrayLike, b: ArrayLike, centred: bool = False, block: int = 
     return found
 
 
+@blocks.quiet
+def partner_cosines(a: ArrayLike, b: ArrayLike, block: int = BLOCK) -> tuple[Floats, Floats]:
+    """`row_cosines` of rows of equal number, and of each row with the one before its partner.
+
+    The latter are strangers: the last row stands before the first.
+    """
+    x, y = blocks.matrix(a), blocks.matrix(b)
+    same, others = np.empty((2, len(x)))
+    for part in blocks.row_blocks(x, block):
+        there = y.take(np.arange(part.start - 1, part.stop), axis=0, mode="wrap")
+        p, q = (_prepare(blocks.cast(rows), False) for rows in (x[part], there))
+        ours, theirs = (np.sqrt(np.einsum("ij,ij->i", rows, rows)) for rows in (p, q))
+        same[part] = np.einsum("ij,ij->i", p, q[1:]) / (ours * theirs[1:])
+        others[part] = np.einsum("ij,ij->i", p, q[:-1]) / (ours * theirs[:-1])
+    return np.clip(same, -1.0, 1.0), np.clip(others, -1.0, 1.0)
+
+
 _ONE_ROW = 0.01  # of their size that rows which are one may differ by: rounding leaves 0.002
 
 

@@ -394,10 +394,10 @@ def _flat(heads: Rows) -> Rows:
 
 
 def _unit(rows: Rows) -> Rows:
-    """Rows of length one, zero where there is nothing."""
+    """Rows of length one, in place; zero where there is nothing."""
     length = np.sqrt(_squares(rows))
-    scale = 1.0 / np.where(length > 0, length, 1.0)
-    return np.asarray(rows * scale[:, None].astype(rows.dtype))
+    rows *= (1.0 / np.where(length > 0, length, 1.0))[:, None].astype(rows.dtype)
+    return rows
 
 
 def _squares(rows: Rows) -> Rows:

@@ -27,7 +27,7 @@ def compare_tables(a: Sample, b: Sample, part: Part, partner: Part, least: float
     ours, theirs = _Table.of(a, part), _Table.of(b, partner)
     at, to = ours.partners(theirs)
     found: dict[str, Agreement] = {}
-    agreement = compare_rows((at, ours.rows[at]), (at, theirs.rows[to]), least)
+    agreement = compare_rows((at, _picked(ours.rows, at)), (at, _picked(theirs.rows, to)), least)
     sizes = dict(ours.biases), dict(theirs.biases)
     covered = True
     if agreement is not None:
@@ -78,11 +78,13 @@ class _Table(Struct, frozen=True):
         embedding = part.component is Component.EMBEDDING
         role, table = (Role.EMBED, sample.embedding) if embedding else (Role.LM_HEAD, sample.head)
         few = sample.few.get((Address(role), False))
-        known = [one for one in (None if table is None else (table.ids, table.rows), few) if one]
+        known = [one for one in (few, None if table is None else (table.ids, table.rows)) if one]
         numbers, rows = np.empty(0, np.int64), np.empty((0, 0), np.float32)
         if known:
             numbers, first = np.unique(np.concatenate([one[0] for one in known]), return_index=True)
-            rows = np.concatenate([one[1] for one in known])[first]
+            whole = known[0][1]  # most often the other rows are among those
+            more = len(numbers) > len(whole)
+            rows = _picked(np.concatenate([one[1] for one in known]) if more else whole, first)
         names = np.zeros(len(numbers), np.int64)
         if table is not None:
             names[np.searchsorted(numbers, table.ids)] = table.names
@@ -109,19 +111,16 @@ class _Table(Struct, frozen=True):
         A row of zeros is none: it answers only to what its table is too coarse for.
         """
         at, to = self._named_alike(other)
-        ours, theirs = self._largest[at], other._largest[to]
-        lost = ((ours == 0) & (theirs > self._least)) | ((theirs == 0) & (ours > other._least))
+        lost = self._lost(at, other, to) | other._lost(to, self, at)
         return at[~lost], to[~lost]
 
-    @property
-    def _largest(self) -> Floats:
-        """The size of the largest number of each row."""
-        return np.asarray(np.abs(self.rows).max(axis=1, initial=0.0))
-
-    @property
-    def _least(self) -> float:
-        """The size of the least number that the table has beside zero."""
-        return float(np.abs(self.rows[self.rows != 0]).min(initial=np.inf))
+    def _lost(self, at: Indices, other: _Table, to: Indices) -> NDArray[np.bool_]:
+        """Which rows are zeros, and those that answer to them too large to become so here."""
+        lost = np.asarray(~self.rows.any(axis=1)[at])
+        if lost.any():
+            least = np.abs(self.rows[self.rows != 0]).min(initial=np.inf)
+            lost[lost] = np.abs(other.rows[to[lost]]).max(axis=1, initial=0.0) > least
+        return lost
 
     def _named_alike(self, other: _Table) -> tuple[Indices, Indices]:
         _, at, to = np.intersect1d(self.numbers, other.numbers, return_indices=True)
@@ -147,3 +146,8 @@ def _others(marked: NDArray[np.bool_], taken: Indices) -> Indices:
     """Places that are marked and not taken, in order."""
     marked[taken] = False
     return np.flatnonzero(marked)
+
+
+def _picked(rows: Floats, places: Indices) -> Floats:
+    """Rows at some places; not copied where these are all of them."""
+    return rows if np.array_equal(places, np.arange(len(rows))) else rows[places]

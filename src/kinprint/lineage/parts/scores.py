@@ -36,7 +36,7 @@ from kinprint.lineage.tests.attention import HeadGroups
 from kinprint.lineage.tests.columns import head_evidence
 from kinprint.lineage.tests.registry import Basis, Likeness, NoResult, registered_test
 from kinprint.measure.basis import spread
-from kinprint.measure.rows import alike_share, copied_rows, row_cosines
+from kinprint.measure.rows import alike_share, copied_rows, partner_cosines
 from kinprint.model.places import Address
 from kinprint.nulls.blocks import (
     BLOCK,
@@ -736,10 +736,7 @@ def _table(
         if registered_test(one).basis is Basis.AS_STORED and widths[0] == widths[1]:
             if same is None:
                 shared = rows(pair.alignment(Group.RESIDUAL).channels)
-                same, others = (
-                    _finite(row_cosines(shared.first, second))
-                    for second in (shared.second, np.roll(shared.second, 1, axis=0))
-                )
+                same, others = map(_finite, partner_cosines(shared.first, shared.second))
                 alike = _alike_tokens(same, others) * _common_tokens(pair, parts, len(same))
             score = replace(score, roles={str(Role.EMBED): alike})
             if some:
