@@ -62,16 +62,17 @@ def effective_gains(
         columns *= gain
         columns = residual.carry(columns)
         effective = np.sqrt(np.einsum("nd,nd->d", columns, columns) / len(columns))
-    if not np.isfinite(effective).all() or degenerate(effective):
+    scores = np.asarray(normal_scores(effective))
+    if not scores.any():
         return None
-    lengths = np.einsum("nd,nd->n", columns, columns)
+    lengths = np.vecdot(columns, columns)
     rows_counted = lengths.sum() ** 2 / np.square(lengths).sum()
     logarithms = np.log(effective[effective > 0])
     low, middle, high = (percentile(logarithms, share) for share in (0.25, 0.5, 0.75))
     most = _OUTLYING * (high - low) / _NORMAL_QUARTILES
     variance = float(np.clip(logarithms, middle - most, middle + most).var())
     chance = 1.0 if variance <= 0 else min(1.0, 1.0 / (2.0 * rows_counted * variance))
-    return EffectiveGains(np.asarray(normal_scores(effective)), chance)
+    return EffectiveGains(scores, chance)
 
 
 def gain_likeness(

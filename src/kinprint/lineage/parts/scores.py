@@ -402,7 +402,7 @@ def _matched_units(pair: Pair) -> Iterator[PartScore]:
             matched=len(theirs[to].index) == theirs[to].total,
             as_stored=matching.residual is IDENTITY,
             floor=_coins(len(coins)),
-            roles=_matched_roles(compared, matching.residual, alignment.first.units_flip),
+            roles=_matched_roles(alignment, compared, matching.residual),
             side=_side(pair, alignment),
         )
         found.append((score, coins))
@@ -410,7 +410,7 @@ def _matched_units(pair: Pair) -> Iterator[PartScore]:
 
 
 def _matched_roles(
-    compared: FeedForwardPair, residual: ResidualMap, flips: bool
+    alignment: Alignment, compared: FeedForwardPair, residual: ResidualMap
 ) -> Mapping[str, float]:
     """By matrix, the share of the first feed-forward's units that have a partner in it.
 
@@ -420,11 +420,13 @@ def _matched_roles(
     first, second = compared.first, compared.second
     if not compared.read:
         return {}
-    some = spread(len(first.index), _UNITS)
-    cosines = {
-        role: residual.carry(getattr(first, role)[some]) @ getattr(second, role).T
-        for role in sorted(compared.read)
-    }
+    some, flips = spread(len(first.index), _UNITS), alignment.first.units_flip
+    scores = alignment.scores(compared, residual)
+    both, match = scores.both[some], scores.match[some]
+    up = residual.carry(first.up[some]) @ second.up.T
+    gate = match - (np.abs(both) if flips else both)
+    every_role = {"down": both - up, "gate": gate, "up": up}
+    cosines = {role: one for role, one in every_role.items() if role in compared.read}
 
     def matched(
         roles: Iterable[str], by: Sequence[str]
