@@ -136,7 +136,8 @@ def signed_blocks(
 
 
 def block_log10_p(scores: ArrayLike, sizes: ArrayLike | None = None) -> Floats:
-    """Bound of `block_permutation` for many problems (R, B, m, m) at once."""
+    """Bound of `block_permutation` for many problems (R, B, m, m) at once; `sizes` are those of
+    the blocks of all problems, or of each (R, B)."""
     table, lengths = _tables(scores, sizes)
     parts = _plain_parts(table, lengths)
     return _plain_log_p(parts) / LN10 if parts else np.zeros(len(table))
@@ -150,7 +151,7 @@ def least_block_log10_p(sizes: ArrayLike) -> float:
 def signed_log10_p(
     labelled: ArrayLike, signed: ArrayLike, sizes: ArrayLike | None = None
 ) -> Floats:
-    """Bound of `signed_blocks` for many problems (R, B, m, m) at once."""
+    """Bound of `signed_blocks` for many problems (R, B, m, m) at once, as in `block_log10_p`."""
     plain, lengths = _tables(labelled, sizes)
     parts = _signed_parts(plain, _tables(signed, sizes)[0], lengths)
     return _signed_log_p(parts) / LN10 if parts else np.zeros(len(plain))
@@ -160,21 +161,20 @@ def each_block_log10_p(problems: Sequence[tuple[Floats, Ints]]) -> list[float]:
     """Bound of `block_permutation` for scores (B, m, m) with sizes, which may differ."""
 
     def solve(some: list[int]) -> Floats:
-        return block_log10_p(np.stack([problems[at][0] for at in some]), problems[some[0]][1])
+        return block_log10_p(*(np.stack([problems[at][kind] for at in some]) for kind in (0, 1)))
 
-    keys = [(table.shape, sizes.tobytes()) for table, sizes in problems]
-    return each_together(keys, solve)
+    return each_together([table.shape for table, _ in problems], solve)
 
 
 def each_signed_log10_p(problems: Sequence[tuple[Floats, Floats, Ints]]) -> list[float]:
     """Bound of `signed_blocks` for labelled and signed scores with sizes, which may differ."""
 
     def solve(some: list[int]) -> Floats:
-        labelled, signed = (np.stack([problems[at][kind] for at in some]) for kind in (0, 1))
-        return signed_log10_p(labelled, signed, problems[some[0]][2])
+        return signed_log10_p(
+            *(np.stack([problems[at][kind] for at in some]) for kind in (0, 1, 2))
+        )
 
-    keys = [(table.shape, sizes.tobytes()) for table, _, sizes in problems]
-    return each_together(keys, solve)
+    return each_together([table.shape for table, _, _ in problems], solve)
 
 
 def _tables(scores: ArrayLike, sizes: ArrayLike | None) -> tuple[Floats, Ints]:
@@ -190,18 +190,30 @@ def _tables(scores: ArrayLike, sizes: ArrayLike | None) -> tuple[Floats, Ints]:
     table = table if table.ndim == 4 else table[None]
     blocks, m = table.shape[1], table.shape[-1]
     lengths = np.full(blocks, m, np.int64) if sizes is None else np.asarray(sizes, np.int64)
-    if lengths.shape != (blocks,) or (blocks and (lengths.min() < 1 or lengths.max() > m)):
+    of_all_or_each = lengths.shape in ((blocks,), table.shape[:2])
+    if not of_all_or_each or (blocks and (lengths.min() < 1 or lengths.max() > m)):
         raise ValueError(f"sizes must be {blocks} numbers from 1 to {m}")
     return table, lengths
 
 
 def _by_size(table: Floats, lengths: Ints) -> list[Floats]:
-    return [table[:, lengths == r][:, :, :r, :r] for r in _different(lengths)]
+    """Blocks of each size, as (R, blocks, r, r).
+
+    Where a problem has a block of another size than others have there, zeros stand for it: they
+    are nothing beside what its blocks of this size say.
+    """
+    found = []
+    for r in _different(lengths):
+        here = np.atleast_2d(lengths == r)
+        some = here.any(axis=0)
+        part = table[:, some, :r, :r]
+        found.append(np.where(here[:, some, None, None], part, 0.0) if len(here) > 1 else part)
+    return found
 
 
 def _different(lengths: Ints) -> list[int]:
     """Sizes that blocks have, the smallest first."""
-    return np.flatnonzero(np.bincount(lengths)).tolist()
+    return np.flatnonzero(np.bincount(lengths.ravel())).tolist()
 
 
 @cache
