@@ -244,9 +244,8 @@ def _deviation(rows: Floats) -> Floats:
 def _near(x: Floats, y: Floats) -> bool:
     """Whether numbers differ by no more than the coarsest grid could make them, in some rows."""
     some, other = (some_rows(one).astype(np.float64) for one in (x, y))
-    error = np.square(some - other).sum()
-    size = np.square(some - some.mean(axis=1, keepdims=True)).sum()
-    return bool(error <= _COARSEST * size)
+    moved, centred = some - other, some - some.mean(axis=1, keepdims=True)
+    return bool(np.vdot(moved, moved) <= _COARSEST * np.vdot(centred, centred))
 
 
 def grid_of_one(x: Floats, y: Floats) -> int | None:
@@ -336,7 +335,8 @@ def _in_order(fine: Floats, coarse: Floats) -> bool:
 def _falls(x: Floats, y: Floats) -> float:
     """The share of neighbours in the order of `x` that fall in `y`."""
     ordered = np.sort(x + 1j * y, axis=1).imag
-    return float((ordered[:, 1:] < ordered[:, :-1]).mean())
+    falls = ordered[:, 1:] < ordered[:, :-1]
+    return np.count_nonzero(falls) / falls.size
 
 
 def _one_master(half: Floats, bf16: Floats) -> bool:
@@ -345,7 +345,8 @@ def _one_master(half: Floats, bf16: Floats) -> bool:
     That lies within half a step of float16, and rounding keeps the order: so do its ends.
     """
     again = _in_bf16(half)
-    if np.mean(again != bf16) > _TIES or np.mean(again == half) > 0.5:
+    ties, kept = np.count_nonzero(again != bf16), np.count_nonzero(again == half)
+    if ties > _TIES * half.size or kept > 0.5 * half.size:
         return False
     with np.errstate(over="ignore", invalid="ignore"):
         room = np.abs(np.spacing(half.astype(np.float16))).astype(np.float32) * np.float32(0.5)

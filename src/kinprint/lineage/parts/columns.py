@@ -357,13 +357,13 @@ def matched_share(likeness: Rows, others: Rows, noise: float) -> float:
 
 def _ordinary(x: Rows, y: Rows) -> Bools:
     """Channels that are far larger than the others in neither; of several sets those of each."""
-    sizes = np.sqrt([np.square(rows).mean(axis=-2) for rows in (x, y)])
+    sizes = np.sqrt([np.einsum("...nd,...nd->...d", rows, rows) for rows in (x, y)])
     return np.asarray(~each_massive(sizes).any(axis=0))
 
 
 def _cosines(x: Rows, y: Rows, channels: Indices) -> Rows:
     """The correlations of rows over some channels."""
-    x, y = (np.take(rows, channels, axis=1) for rows in (x, y))
+    x, y = (np.take(rows, channels, axis=1, mode="clip") for rows in (x, y))
     lengths = np.sqrt(_squares(x) * _squares(y))
     return np.asarray(np.einsum("nd,nd->n", x, y) / np.where(lengths > 0, lengths, 1.0))
 

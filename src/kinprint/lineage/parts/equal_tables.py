@@ -123,7 +123,9 @@ class _Table(Struct, frozen=True):
         return lost
 
     def _named_alike(self, other: _Table) -> tuple[Indices, Indices]:
-        _, at, to = np.intersect1d(self.numbers, other.numbers, return_indices=True)
+        _, at, to = np.intersect1d(
+            self.numbers, other.numbers, assume_unique=True, return_indices=True
+        )
         if not set(self.names.tolist()) & set(other.names.tolist()) - {0}:
             return at, to
         ours, theirs = self.names[at], other.names[to]

@@ -110,7 +110,7 @@ def gain_likeness(
         # Of matrices that were taken over, columns of both are as chance made them, or of neither.
         return 0.0 if not stored and max(x.learnt, y.learnt) >= 2.0 * least else None
     by_chance = likeness**2 * float(np.sqrt(x.chance * y.chance))
-    found = float(np.corrcoef(x.scores, y.scores)[0, 1])
+    found = _correlation(x.scores, y.scores)
     return float(np.clip((found - by_chance) / learnt, -1.0, 1.0))
 
 
@@ -125,9 +125,14 @@ def column_likeness(
     if any(map(degenerate, gains)):
         return None
     ours, theirs = (np.asarray(normal_scores(one)) for one in gains)
-    if np.corrcoef(ours, theirs)[0, 1] < least:
+    if _correlation(ours, theirs) < least:
         return None
     return gain_likeness(first, second, part, partner, likeness, stored=False)
+
+
+def _correlation(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+    """Of normal scores, which have no mean."""
+    return float(x @ y / np.sqrt((x @ x) * (y @ y)))
 
 
 def _stored_gain(model: Prepared, part: Part) -> Floats:
