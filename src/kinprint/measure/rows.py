@@ -129,16 +129,21 @@ def _mean(values: Floats) -> float:
 
 
 def _prepare(rows: Floats, centred: bool) -> Floats:
-    """Rows with a largest absolute value of one, so that a constant row is centred to zero."""
+    """Rows with a largest absolute value of one, in place; so a constant row is centred to zero."""
     if not rows.shape[1]:
         return rows
-    scaled: Floats = rows / np.abs(rows).max(axis=1, keepdims=True)
+    rows /= _largest(rows)
     if not centred:
-        return scaled
+        return rows
     for _ in range(2):  # the second time takes off what the rounded mean left
-        scaled -= scaled.mean(axis=1, keepdims=True)
-    scaled /= np.abs(scaled).max(axis=1, keepdims=True)
-    return scaled
+        rows -= rows.mean(axis=1, keepdims=True)
+    rows /= _largest(rows)
+    return rows
+
+
+def _largest(rows: Floats) -> Floats:
+    """The largest absolute value of each row, as a column."""
+    return np.asarray(np.maximum(rows.max(axis=1), -rows.min(axis=1))[:, None])
 
 
 def are_filled(rows: ArrayLike) -> bool:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kinprint.lineage.alignment.blocks import equal_blocks
+from kinprint.lineage.alignment.blocks import common_blocks
 from kinprint.lineage.alignment.heads import (
     HeadGroupMatch,
     match_attention,
@@ -222,7 +222,8 @@ class HalfChannels(Struct, frozen=True):
         match = np.abs(both)
         if "gate" in near:
             match += near["gate"]
-        match = _closest(match / len(near), [np.abs(table) for table in near.values()])
+        match /= len(near)
+        match = _closest(match, [*near.values()])
         roles, every, best = tuple(near), np.arange(len(some)), match.argmax(axis=1)
         match[every, best] = -np.inf
         partners = [best, match.argmax(axis=1)][: match.shape[1]]
@@ -315,13 +316,17 @@ class HalfChannels(Struct, frozen=True):
             return None
         x, y = (np.concatenate(rows) for rows in zip(*told.values(), strict=True))
         ordinary = _ordinary(x, y) & (y if turned else x).any(axis=0)
-        columns = standardise_columns(x).T, standardise_columns(y).T
-        blocks = equal_blocks(self.usable & ordinary & alone(copied_channels(columns[turned])))
-        if not len(blocks.sizes):
+        own, other = (y, x) if turned else (x, y)
+        columns = standardise_columns(own).T
+        usable = np.flatnonzero(self.usable & ordinary & alone(copied_channels(columns)))
+        if not len(usable):
             return None
+        blocks = common_blocks(usable, usable)
+        both = columns[usable], standardise_columns(other[:, usable]).T
+        products = blocks.products(*(both[::-1] if turned else both))
         unseen = np.flatnonzero(~self.fitted & ordinary)
         cosines = {role: _cosines(*rows, unseen) for role, rows in told.items()}
-        return MatchedRows(blocks.products(*columns), blocks.sizes, unseen, cosines, controls)
+        return MatchedRows(products, blocks.sizes, unseen, cosines, controls)
 
 
 def _linked(
@@ -374,13 +379,13 @@ def _filled(tensors: Tensors) -> Tensors:
 
 
 def _closest(match: Rows, single: Sequence[Rows]) -> Rows:
-    """How near rows are: by all tensors, or by the one that has much closer partners.
+    """How near rows are: by all tensors, or by the size of the one that has much closer partners.
 
     Of a copied tensor beside strangers' the others only disturb.
     """
-    closest = max(single, key=lambda one: float(one.max(axis=1).mean()))
-    apart = float(closest.max(axis=1).mean()) - float(match.max(axis=1).mean())
-    return closest if apart > _CLOSER else match
+    near = [float(np.maximum(one.max(axis=1), -one.min(axis=1)).mean()) for one in single]
+    apart = max(near) - float(match.max(axis=1).mean())
+    return np.abs(single[near.index(max(near))]) if apart > _CLOSER else match
 
 
 def _planes(heads: Rows) -> Rows:
