@@ -186,11 +186,20 @@ def _coarser(x: Floats, y: Floats) -> tuple[int | None, int | None]:
             return bits, place
     if not _near(x, y):
         return None, None
-    found = [
-        (bits, place)
-        for place, fine, coarse in ways
-        if (bits := _rounded(fine, coarse)) is not None and _fills(fine, coarse)
-    ]
+    axes = [(some_rows(x), some_rows(y))]
+    if len(x) >= _BLOCK:
+        axes.append((some_rows(x.T), some_rows(y.T)))
+    kept = [_in_order(*axis) for axis in axes]
+    found = []
+    for place, fine, coarse in ways:
+        tables = [
+            axis if place else axis[::-1]
+            for axis, both in zip(axes, kept, strict=True)
+            if both[1 - place]
+        ]
+        bits = _rounded(fine, coarse, tables)
+        if bits is not None and _fills(fine, coarse):
+            found.append((bits, place))
     if len(found) < len(ways):
         return found[0] if found else (None, None)
     return found[_distinct(some_rows(x)) < _distinct(some_rows(y))]
@@ -290,19 +299,18 @@ def _cast(fine: Floats, coarse: Floats) -> int | None:
     return None
 
 
-def _rounded(fine: Floats, coarse: Floats) -> int | None:
+def _rounded(
+    fine: Floats, coarse: Floats, tables: Sequence[tuple[Floats, Floats]]
+) -> int | None:
     """The bits of the grid that `coarse` is `fine` rounded to; None if it is not.
 
-    Steps are shared along rows as they are stored, which may be columns here.
+    Steps are shared along rows as they are stored, which may be columns here: `tables` are some of
+    both, where numbers follow each other as before.
     """
-    x, y = some_rows(fine), some_rows(coarse)
-    if _one_master(x, y) and _one_master(fine, coarse):
+    if _one_master(some_rows(fine), some_rows(coarse)) and _one_master(fine, coarse):
         return 16
-    columns = [(some_rows(fine.T), some_rows(coarse.T))] if len(fine) >= _BLOCK else []
-    for some, other in ((x, y), *columns):
+    for some, other in tables:
         length = other.shape[1]
-        if not _in_order(some, other):
-            continue
         if length >= _BLOCK and _distinct(other[::_SPARSE]) == length:
             continue  # a grid makes some numbers of a row one
         if found := _on_byte_grid(some, other) or _on_grid(some, other, *_SIX_BITS, bits=6):
@@ -318,25 +326,33 @@ def _rounded(fine: Floats, coarse: Floats) -> int | None:
     return None
 
 
-def _in_order(fine: Floats, coarse: Floats) -> bool:
-    """Whether numbers follow each other as before: what is only near changes places."""
-    in_row = fine.shape[1] // _SHARED
-    count = len(fine) * in_row
+def _in_order(x: Floats, y: Floats) -> tuple[bool, bool]:
+    """Whether numbers of the second array follow each other as those of the first, and those of
+    the first as those of the second: what is only near changes places."""
+    in_row = x.shape[1] // _SHARED
+    count = len(x) * in_row
     if not count:
-        return False
+        return False, False
     # A few blocks tell what is far from it, which is most of what is asked about.
     few = np.arange(0, count, max(1, count // _FEW))[:, None]
     places = few // in_row, few % in_row * _SHARED + np.arange(_SHARED)
-    if _falls(fine[places], coarse[places]) > _CLEARLY * _DISORDER:
-        return False
-    return _falls(_blocks(fine, _SHARED), _blocks(coarse, _SHARED)) <= _DISORDER
+    there, back = _falls(x[places], y[places])
+    most = _CLEARLY * _DISORDER
+    if min(there, back) > most:
+        return False, False
+    all_there, all_back = _falls(_blocks(x, _SHARED), _blocks(y, _SHARED))
+    return (
+        there <= most and all_there <= _DISORDER,
+        back <= most and all_back <= _DISORDER,
+    )
 
 
-def _falls(x: Floats, y: Floats) -> float:
-    """The share of neighbours in the order of `x` that fall in `y`."""
-    ordered = np.sort(x + 1j * y, axis=1).imag
-    falls = ordered[:, 1:] < ordered[:, :-1]
-    return np.count_nonzero(falls) / falls.size
+def _falls(x: Floats, y: Floats) -> tuple[float, float]:
+    """The share of neighbours in the order of `x` that fall in `y`, and of those of `y` in `x`."""
+    ordered = np.sort(np.stack([x + 1j * y, y + 1j * x]), axis=2).imag
+    falls = ordered[..., 1:] < ordered[..., :-1]
+    there, back = (np.count_nonzero(one) / one.size for one in falls)
+    return there, back
 
 
 def _one_master(half: Floats, bf16: Floats) -> bool:
