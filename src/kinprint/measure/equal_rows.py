@@ -124,10 +124,11 @@ def found_in(x: Floats, y: Floats) -> NDArray[np.bool_]:
     step = max(1, x.shape[1] // _COLUMNS)
     ours, theirs = (hashed(rows[:, ::step]) for rows in (x, y))
     order = np.argsort(theirs)
-    there = order[np.searchsorted(theirs, ours, sorter=order).clip(max=len(y) - 1)]
+    there = order[np.minimum(np.searchsorted(theirs[order], ours), len(y) - 1)]
     found = theirs[there] == ours
-    if found.any():
-        found[found] = (x[found] == y[there[found]]).all(axis=1)
+    if not found.any():
+        return np.asarray(found)
+    found[found] = (x[found] == y[there[found]]).all(axis=1)
     if x.shape == y.shape:
         same = x[:, 0] == y[:, 0]
         same[same] = (x[same] == y[same]).all(axis=1)

@@ -353,14 +353,16 @@ def _linked_heads(heads: Sequence[Mapping[str, np.ndarray]]) -> dict[str, float]
 
     That a tensor is alike is told by the rows of a head, or by those of all: a head may have few.
     """
-    means = [float(one.mean()) for head in heads for one in head.values()]
-    least = _AS_ALIKE * max(means, default=0.0)
+    rows: dict[str, list[tuple[float, np.ndarray]]] = {}
+    for head in heads:
+        for role, one in head.items():
+            rows.setdefault(role, []).append((float(one.mean()), one))
+    least = _AS_ALIKE * max((mean for told in rows.values() for mean, _ in told), default=0.0)
     found = {}
-    for role in {role: None for head in heads for role in head}:
-        rows = [head[role] for head in heads if role in head]
-        alike = [one for one in rows if float(one.mean()) >= least]
-        together = _clear(np.concatenate(rows))
-        found[role] = sum(together or _clear(one) for one in alike) / len(heads)
+    for role, told in rows.items():
+        together = _clear(np.concatenate([one for _, one in told]))
+        alike = [together or _clear(one) for mean, one in told if mean >= least]
+        found[role] = sum(alike) / len(heads)
     return found
 
 
@@ -535,25 +537,23 @@ def _values(
         names = groups.value_roles(matches)
         roles = max(1, len(names))
         cells = [_cells(tables[at], groups.by_number) for at in places]
+        summed = [tables[at][cell] for at, cell in zip(places, cells, strict=True)]
         coins = []
         for members in groups.classes(matches):
-            values = [tables[places[member]][cells[member]] for member in members]
+            values = [summed[member] for member in members]
             shortest = min(map(len, values))
             coins.append(np.mean([value[:shortest] for value in values], axis=0))
         flat = np.concatenate(coins)
         likeness, share = float(flat.mean()) / roles, 1.0
+        each = [dict.fromkeys(names, one) for one in summed]
         if roles == 2:
-            alone = [
-                groups.value_rows(match)[cell].mean()
-                for match, cell in zip(matches, cells, strict=True)
-            ]
-            both = float(np.mean(alone)), 2.0 * likeness - float(np.mean(alone))
+            pairs = zip(matches, cells, strict=True)
+            values = [groups.value_rows(match)[cell] for match, cell in pairs]
+            each = [{"v": v, "o": one - v} for v, one in zip(values, summed, strict=True)]
+            alone = float(np.mean([one.mean() for one in values]))
+            both = alone, 2.0 * likeness - alone
             share = _alike(both, groups.value_sizes(matches[0]))
             likeness = share * _of_those_alike(both)
-        each = [
-            _of_values(groups, match, names, tables[at][cell], cell)
-            for match, at, cell in zip(matches, places, cells, strict=True)
-        ]
         score = PartScore(
             parts,
             test,
@@ -575,20 +575,6 @@ def _by_coins(scores: Sequence[tuple[PartScore, np.ndarray]]) -> Iterator[PartSc
     found = each_sign_log10_p([coins for _, coins in scores])
     for (score, _), log10_p in zip(scores, found, strict=True):
         yield replace(score, log10_p=log10_p)
-
-
-def _of_values(
-    groups: HeadGroups,
-    match: HeadGroupMatch,
-    roles: tuple[str, ...],
-    both: np.ndarray,
-    cell: tuple[np.ndarray, np.ndarray],
-) -> dict[str, np.ndarray]:
-    """How alike the value dimensions of a group are, in values and in outputs."""
-    if roles != ("v", "o"):
-        return dict.fromkeys(roles, both)
-    values = groups.value_rows(match)[cell]
-    return {"v": values, "o": both - values}
 
 
 def _cells(table: np.ndarray, by_number: bool) -> tuple[np.ndarray, np.ndarray]:
