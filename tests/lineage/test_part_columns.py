@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from kinprint.lineage.pair import Pair
-from kinprint.lineage.parts.columns import HalfChannels
+from kinprint.lineage.parts import columns
+from kinprint.lineage.parts.columns import ColumnScore, HalfChannels, column_scores
 from kinprint.lineage.parts.judging import COPIED
 from kinprint.lineage.parts.scores import MATCHED_COLUMNS, PartScore, part_scores
 from kinprint.lineage.preparation import DENSE, FeedForward, Heads, Prepared
@@ -25,6 +26,22 @@ DRAWS = 60
 
 def scores(a: Sample, b: Sample) -> list[PartScore]:
     return [one for one in part_scores(Pair(a, b), ()) if one.test == MATCHED_COLUMNS]
+
+
+def feed_forwards(
+    halves: HalfChannels, first: FeedForward, second: FeedForward
+) -> ColumnScore | None:
+    """The score of two feed-forwards by themselves."""
+    rows = halves.feed_forwards(halves.halved(first), halves.halved(second))
+    return None if rows is None else column_scores([rows])[0]
+
+
+def attention(
+    halves: HalfChannels, first: Heads, second: Heads, *, turned: bool = False
+) -> ColumnScore | None:
+    """The score of the attention of two layers by themselves."""
+    rows = halves.attention(halves.halved(first), halves.halved(second), turned=turned)
+    return None if rows is None else column_scores([rows])[0]
 
 
 def remade(sample: Sample, rng: np.random.Generator) -> Sample:
@@ -123,7 +140,7 @@ def test_what_is_fitted_does_not_see_what_is_judged() -> None:
     moved = replace(
         first, up=first.up[:, order], down=first.down[:, order], gate=first.gate[:, order]
     )
-    as_it_is, shuffled = halves.feed_forwards(first, second), halves.feed_forwards(moved, second)
+    as_it_is, shuffled = feed_forwards(halves, first, second), feed_forwards(halves, moved, second)
     assert as_it_is is not None and shuffled is not None
     assert as_it_is.log10_p < -8 < -3 < shuffled.log10_p
     assert max(map(abs, shuffled.likenesses)) < 0.2
@@ -141,7 +158,7 @@ def test_a_model_with_fewer_heads_finds_all_of_its_own() -> None:
     halves = HalfChannels.of(np.ones(WIDTH, bool))
     heads = Prepared(MODEL).heads[0]
     copy = one_group(Prepared(remade(MODEL, np.random.default_rng(10))).heads[0])
-    turned, straight = halves.attention(copy, heads, turned=True), halves.attention(heads, copy)
+    turned, straight = attention(halves, copy, heads, turned=True), attention(halves, heads, copy)
     assert turned is not None and straight is not None
     assert np.mean(turned.likenesses) > 0.85 > np.mean(straight.likenesses)
     assert turned.log10_p < -8 and turned.excess > COPIED > straight.excess
@@ -169,13 +186,29 @@ def test_channels_of_a_copy_drawn_anew_give_valid_p_values() -> None:
             v=heads.v[..., order], o=heads.o[..., order],
         )  # fmt: skip
         for score in (
-            halves.feed_forwards(moved, second),
-            halves.attention(turned, others),
-            halves.attention(fewer, turned, turned=True),
+            feed_forwards(halves, moved, second),
+            attention(halves, turned, others),
+            attention(halves, fewer, turned, turned=True),
         ):
             assert score is not None
             logs.append(score.log10_p)
     assert_valid(logs, (0.1, 0.01, 1e-3))
+
+
+def test_several_parts_and_few_heads_at_a_time_tell_what_each_tells_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Heads are mixed in portions, and p-values are searched for together."""
+    together = scores(MODEL, remade(noisy(MODEL, 0.5, 13), np.random.default_rng(14)))
+    monkeypatch.setattr(columns, "_TOGETHER", 1)
+    monkeypatch.setattr("kinprint.lineage.parts.scores.TOGETHER", 1)
+    alone = scores(MODEL, remade(noisy(MODEL, 0.5, 13), np.random.default_rng(14)))
+    assert len(together) == len(alone) == 4
+    for one, other in zip(together, alone, strict=True):
+        assert one.parts == other.parts and one.roles == other.roles
+        assert [one.log10_p, one.likeness, one.excess] == pytest.approx(
+            [other.log10_p, other.likeness, other.excess], rel=1e-9
+        )
 
 
 def over_one_covariance(rng: np.random.Generator, width: int, massive: int) -> tuple[Heads, Heads]:
@@ -205,7 +238,7 @@ def test_attention_drawn_apart_over_one_steep_covariance_is_no_copy(
     """Values that may be mixed freely are alike, and so are those of other heads."""
     first, second = over_one_covariance(np.random.default_rng([11, width]), width, massive)
     halves = HalfChannels.of(np.ones(width, bool))
-    found, copy = halves.attention(first, second), halves.attention(first, first)
+    found, copy = attention(halves, first, second), attention(halves, first, first)
     assert found is not None and copy is not None
     assert max(found.likenesses) > 0.8 and found.log10_p < -12
     assert abs(found.excess) < COPIED / 2
@@ -227,7 +260,7 @@ def test_units_drawn_apart_over_one_steep_covariance_are_no_copies() -> None:
 
     first, second = units(), units()
     halves = HalfChannels.of(np.ones(128, bool))
-    found, copy = halves.feed_forwards(first, second), halves.feed_forwards(first, first)
+    found, copy = feed_forwards(halves, first, second), feed_forwards(halves, first, first)
     assert found is not None and copy is not None
     assert min(found.likenesses) > 0.5 and abs(found.excess) < COPIED / 2
     assert copy.excess > 2 * COPIED

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from kinprint.measure.direct import cosine, pearson
-from kinprint.measure.rows import row_cosine_mean, row_cosines, row_pearson_mean, row_pearsons
+from kinprint.measure.rows import (
+    partner_cosines,
+    row_cosine_mean,
+    row_cosines,
+    row_pearson_mean,
+    row_pearsons,
+)
 
 
 def test_each_row_is_its_vectors_measure() -> None:
@@ -16,6 +22,14 @@ def test_each_row_is_its_vectors_measure() -> None:
     a, b = rng.normal(0.3, 1, (2, 30, 17)).astype(np.float32)
     assert row_cosines(a, b) == pytest.approx([cosine(x, y) for x, y in zip(a, b, strict=True)])
     assert row_pearsons(a, b) == pytest.approx([pearson(x, y) for x, y in zip(a, b, strict=True)])
+
+
+@pytest.mark.parametrize("block", [17, 85, 10_000])
+def test_strangers_of_rows_are_the_partners_of_the_rows_before(block: int) -> None:
+    a, b = np.random.default_rng(1).normal(size=(2, 30, 17)).astype(np.float32)
+    same, others = partner_cosines(a, b, block)
+    assert same == pytest.approx(row_cosines(a, b))
+    assert others == pytest.approx(row_cosines(a, np.roll(b, 1, axis=0)))
 
 
 def test_bad_rows_are_set_aside() -> None:

@@ -17,6 +17,7 @@ from kinprint.nulls.conformal import conformal, disjoint_pairs
 from kinprint.nulls.preparation import (
     average_ranks,
     degenerate,
+    each_massive,
     massive,
     normal_scores,
     normalise_rows,
@@ -170,5 +171,8 @@ def test_massive_channels_are_few_and_found_wherever_they_lie() -> None:
     assert np.array_equal(massive(gains[:, order]), massive(gains)[order])
     gains[:, 180:] += rng.uniform(5, 50, size=20)
     assert massive(gains).sum() == 4  # no more than a fiftieth, the largest
+    alone = np.stack([massive(one) for one in gains])
+    assert alone.any() and np.array_equal(each_massive(gains), alone)
+    assert np.array_equal(each_massive(gains[:, None]), alone[:, None])
     assert not massive(np.ones((3, 8))).any() and massive(np.empty((0, 8))).shape == (8,)
     assert not massive(np.full((2, 8), np.nan)).any()

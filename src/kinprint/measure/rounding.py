@@ -299,9 +299,7 @@ def _cast(fine: Floats, coarse: Floats) -> int | None:
     return None
 
 
-def _rounded(
-    fine: Floats, coarse: Floats, tables: Sequence[tuple[Floats, Floats]]
-) -> int | None:
+def _rounded(fine: Floats, coarse: Floats, tables: Sequence[tuple[Floats, Floats]]) -> int | None:
     """The bits of the grid that `coarse` is `fine` rounded to; None if it is not.
 
     Steps are shared along rows as they are stored, which may be columns here: `tables` are some of

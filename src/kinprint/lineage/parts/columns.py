@@ -192,10 +192,10 @@ class HalfChannels(Struct, frozen=True):
         ours, theirs = (
             {layer: self.halved(heads) for layer, heads in side.items()} for side in (first, second)
         )
-        halves = [[heads.fitted for heads in side.values()] for side in (ours, theirs)]
+        one, other = ([heads.fitted for heads in side.values()] for side in (ours, theirs))
         as_it_is = [RatedMap(IDENTITY, 0.0)]
-        there = match_attention(*halves, as_it_is) if all(halves) else None
-        back = match_attention(*halves[::-1], as_it_is) if all(halves) else None
+        there = match_attention(one, other, as_it_is) if one and other else None
+        back = match_attention(other, one, as_it_is) if one and other else None
         if there is None or back is None:
             return
         numbers = list(ours), list(theirs)

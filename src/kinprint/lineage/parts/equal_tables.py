@@ -116,7 +116,7 @@ class _Table(Struct, frozen=True):
 
     def _lost(self, at: Indices, other: _Table, to: Indices) -> NDArray[np.bool_]:
         """Which rows are zeros, and those that answer to them too large to become so here."""
-        lost = np.asarray(~self.rows.any(axis=1)[at])
+        lost = ~np.asarray(self.rows.any(axis=1))[at]
         if lost.any():
             least = np.abs(self.rows[self.rows != 0]).min(initial=np.inf)
             lost[lost] = np.abs(other.rows[to[lost]]).max(axis=1, initial=0.0) > least

@@ -634,14 +634,14 @@ def _matched_rows(
                 yield score(part_of(one), part_of(other), whole), rows, one.gate is not None
     for heads, others in halves.layers(first.heads, second.heads):
         if not heads.whole.masked & others.whole.masked:
-            layers = [Part(Component.ATTENTION, one.whole.layer) for one in (heads, others)]
+            layer, to = (Part(Component.ATTENTION, side.whole.layer) for side in (heads, others))
             rows = halves.attention(heads, others)
             if rows is not None:
-                yield score(*layers), rows, True
+                yield score(layer, to), rows, True
             if others.whole.groups < heads.whole.groups:
                 rows = halves.attention(others, heads, turned=True)
                 if rows is not None:
-                    yield score(*layers, side=1 - side), rows, True
+                    yield score(layer, to, side=1 - side), rows, True
 
 
 def _by_layers(pair: Pair, groups: HeadGroups) -> dict[tuple[Part, Part], list[int]]:
