@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from msgspec.structs import replace
@@ -255,6 +255,7 @@ def test_coins_of_several_problems_have_the_bounds_of_each(sizes: list[int], see
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(1, 9), max_size=20), st.integers(0, 2**32 - 1))
+@example([1, 1, 5, 5], 173)  # of points as far apart to either side
 def test_blocks_of_several_problems_have_the_bounds_of_each(counts: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)
     problems = []

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from gettext import GNUTranslations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kinprint import text
@@ -171,6 +171,8 @@ def test_each_number_of_a_sentence_has_its_form() -> None:
 
 
 @given(share=st.floats(0, 3), decimals=st.integers(0, 4))
+@example(share=0.995, decimals=0)
+@example(share=0.005, decimals=0)
 def test_nothing_and_all_are_said_of_nothing_and_all_alone(share: float, decimals: int) -> None:
     said = text.in_percent(share, decimals)
     number = float(said.strip("<> %"))

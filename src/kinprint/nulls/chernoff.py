@@ -122,10 +122,11 @@ def _narrow(
 ) -> Floats:
     """The least value in a valley that is convex in s, from three points that enclose it.
 
-    Each step goes to the bottom of the parabola through the three; where that is the point at
-    hand, a little into the wider side, so that a chance fit does not end the search. A problem ends
-    where its points are near each other, or where the second or a later parabola promises little:
-    it is then left alone, so that what is found does not depend on the problems beside it.
+    Each step goes to the bottom of the parabola through the three; where that is the point at hand,
+    a little into the wider side, so that a chance fit does not end the search; upwards where both
+    are as wide, which rounding must not decide. A problem ends where its points are near each
+    other, or where the second or a later parabola promises little: it is then left alone, so that
+    what is found does not depend on the problems beside it.
     """
     (low, mid, high), (before, best, after) = points, values
     low = np.where(low > 0, low, mid / 4.0)  # zero at s = 0 will do for zero a step below
@@ -142,7 +143,7 @@ def _narrow(
         going = apart & ((gain > _LITTLE * np.abs(best)) | (number == 0))
         if not going.any():
             break
-        aside = mid * np.exp(_ASIDE * np.where(to_high > to_low, to_high, -to_low))
+        aside = mid * np.exp(_ASIDE * np.where(to_high > to_low - _NEAR, to_high, -to_low))
         s = np.where(going, np.where(good, s, aside), mid)
         value = exponent(s)
         better, smaller = going & (value < best), s < mid

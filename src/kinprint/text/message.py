@@ -185,13 +185,12 @@ def in_percent(share: float, decimals: int = 0) -> str:
         return f"{100 * share:.0f} %"
     if share > _BEYOND:
         return f"> {100 * _BEYOND:,} %"
-    step = 10.0**-decimals
-    if 0 < share < 1:
-        if 100 * share < step / 2:
-            return f"< {step:.{decimals}f} %"
-        if 100 * (1 - share) < step / 2:
-            return f"> {100 - step:.{decimals}f} %"
-    return f"{100 * share:z.{decimals}f} %"
+    step, shown = 10.0**-decimals, f"{100 * share:z.{decimals}f}"
+    if 0 < share < 1 and float(shown) == 0:
+        return f"< {step:.{decimals}f} %"
+    if 0 < share < 1 and float(shown) == 100:
+        return f"> {100 - step:.{decimals}f} %"
+    return f"{shown} %"
 
 
 def _shown(value: object, form: str) -> str:
