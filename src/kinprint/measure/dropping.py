@@ -122,12 +122,9 @@ def _consensus_weights(
     usable = one_sign & ~edge & np.logical_and.reduce(found.sharp)
     alone = []
     for at in range(count):
-        others = (
-            np.logical_or.reduce([kept[to] for to in range(count) if to != at])
-            if count > 1
-            else False
-        )
-        fit = _fit(found, usable & kept[at] & ~others, (at,))
+        rest = [kept[to] for to in range(count) if to != at]
+        free = ~np.logical_or.reduce(rest) if rest else True
+        fit = _fit(found, usable & kept[at] & free, (at,))
         alone.append(None if fit is None else fit[0])
     known = [one for one in alone if one is not None]
     everywhere = usable & np.logical_or.reduce(kept)
