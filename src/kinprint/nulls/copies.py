@@ -194,7 +194,9 @@ def components(n: int, left: Ints, right: Ints) -> Ints:
     if not tied.any():
         return roots
     pairs = np.stack([left[tied], right[tied]], axis=1)
-    some = np.unique(pairs)
+    touched = np.zeros(n, bool)
+    touched[pairs] = True
+    some = np.flatnonzero(touched)
     parent = dict(zip(some.tolist(), some.tolist(), strict=True))
 
     def root(at: int) -> int:
