@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kinprint.lineage.parts.agreement import Agreement, Agreements, both_sizes, compare_rows
 from kinprint.lineage.parts.tensors import Rows, is_no_bias, tensor_sizes, tensors_of
-from kinprint.lineage.reading.sample import Floats, Indices, Sample
+from kinprint.lineage.reading.sample import Embedding, Floats, Indices, Sample
 from kinprint.model.places import Address
 from kinprint.records import Component, Part, Role
 
@@ -57,16 +57,16 @@ class _Table(Struct, frozen=True):
 
     Attributes
     ----------
-    numbers, names, rows : the rows that were read, by their numbers and by what tokens are called;
-        0 where no token names a row.
+    numbers, rows : the rows that were read, and their numbers.
+    named : the tokens that name some of them.
     size : how many numbers the table has; 0 where nobody knows.
     read, biases : what was read of its biases, and how many numbers they have.
     rounded : digests of what is stored where single precision has not all of it.
     """
 
     numbers: Indices
-    names: Indices
     rows: Floats
+    named: Embedding | None
     size: int
     read: Mapping[str, Rows]
     biases: Mapping[str, int]
@@ -85,9 +85,6 @@ class _Table(Struct, frozen=True):
             whole = known[0][1]  # most often the other rows are among those
             more = len(numbers) > len(whole)
             rows = _picked(np.concatenate([one[1] for one in known]) if more else whole, first)
-        names = np.zeros(len(numbers), np.int64)
-        if table is not None:
-            names[np.searchsorted(numbers, table.ids)] = table.names
         read = {key: one for (key, _), one in tensors_of(sample, part).items() if key != role}
         sizes = tensor_sizes(sample, part)
         biases = {
@@ -97,7 +94,15 @@ class _Table(Struct, frozen=True):
         }
         told = {key.removeprefix(role): one for key, one in read.items()}
         rounded = tuple(digest for (one, _), digest in sample.rounded.items() if one == part)
-        return cls(numbers, names, rows, sizes.get(role, 0), told, biases, rounded)
+        return cls(numbers, rows, table, sizes.get(role, 0), told, biases, rounded)
+
+    @property
+    def names(self) -> Indices:
+        """What the tokens of rows are called; 0 where no token names a row."""
+        found = np.zeros(len(self.numbers), np.int64)
+        if self.named is not None:
+            found[np.searchsorted(self.numbers, self.named.ids)] = self.named.names
+        return found
 
     @property
     def whole(self) -> bool:
@@ -123,17 +128,31 @@ class _Table(Struct, frozen=True):
         return lost
 
     def _named_alike(self, other: _Table) -> tuple[Indices, Indices]:
+        if self._has_rows_of(other):
+            return np.arange(len(self.numbers)), np.arange(len(other.numbers))
+        names, others = self.names, other.names
         _, at, to = np.intersect1d(
             self.numbers, other.numbers, assume_unique=True, return_indices=True
         )
-        if not set(self.names.tolist()) & set(other.names.tolist()) - {0}:
+        if not set(names.tolist()) & set(others.tolist()) - {0}:
             return at, to
-        ours, theirs = self.names[at], other.names[to]
+        ours, theirs = names[at], others[to]
         same = (ours == theirs) | (ours == 0) | (theirs == 0)
         at, to = at[same], to[same]
-        left, right = _others(self.names != 0, at), _others(other.names != 0, to)
-        _, x, y = np.intersect1d(self.names[left], other.names[right], return_indices=True)
+        left, right = _others(names != 0, at), _others(others != 0, to)
+        _, x, y = np.intersect1d(names[left], others[right], return_indices=True)
         return np.concatenate([at, left[x]]), np.concatenate([to, right[y]])
+
+    def _has_rows_of(self, other: _Table) -> bool:
+        """Whether rows of the same numbers and tokens were read of both."""
+        ours, theirs = self.named, other.named
+        return (
+            ours is not None
+            and theirs is not None
+            and np.array_equal(self.numbers, other.numbers)
+            and np.array_equal(ours.ids, theirs.ids)
+            and ours.tokens == theirs.tokens
+        )
 
     def is_padded(self, paired: Indices) -> bool:
         """Whether rows without a partner tell nothing: constants, or one row again and again."""
