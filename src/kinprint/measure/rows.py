@@ -118,9 +118,10 @@ def clear_share(likeness: Floats, others: Floats, count: int) -> float:
     """
     if not len(others) or not len(likeness):
         return 0.0
-    ours, strangers = (np.arctanh(np.clip(one, -_WHOLE, _WHOLE)) for one in (likeness, others))
+    strangers = np.arctanh(np.clip(others, -_WHOLE, _WHOLE))
     deviations = _BEYOND + math.sqrt(2.0 * math.log(max(count, 2)))
-    return float((ours > strangers.mean() + deviations * strangers.std()).mean())
+    least = math.tanh(float(strangers.mean() + deviations * strangers.std()))
+    return float((likeness > least).mean()) if least < _WHOLE else 0.0
 
 
 def _mean(values: Floats) -> float:

@@ -8,6 +8,7 @@ relabellings, and a subgroup is always valid: tying too much costs power alone.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,7 +52,7 @@ def clone_classes(rows: ArrayLike, threshold: float | None = None) -> Ints:
     `CLONES` and what chance reaches, and copies of copies are copies. A class depends on sizes
     of cosines alone, so it moves with labels and ignores flips. Zero rows stand alone.
     """
-    return _clones(_unit(rows), threshold)
+    return _clones(_unit(rows), threshold)[0]
 
 
 def clone_pairs(rows: ArrayLike) -> tuple[Ints, Ints]:
@@ -85,20 +86,34 @@ def copied_units(rows: ArrayLike, threshold: float | None = None) -> Ints:
 
     `threshold` is that of `clone_classes`.
     """
-    x = _unit(rows)
-    return joined(_clones(x, threshold), _repetitions(x))
+    return copied_directions(_unit(rows), threshold)
+
+
+def copied_directions(rows: ArrayLike, threshold: float | None = None) -> Ints:
+    """`copied_units` of rows of length one or zero, such as columns that were standardised."""
+    x = np.asarray(rows, np.float32)
+    again = {len(x) // times for times in range(2, 9) if len(x) % times == 0 and len(x) > times}
+    lags = [lag for lag in sorted({1, 2, 3, *again}) if 2 * lag <= len(x)]
+    classes, cosines = _clones(x, threshold, lags)
+    least = max(REPEATED, 4.0 / math.sqrt(x.shape[1])) if x.size else REPEATED
+    alike = {lag: one >= least for lag, one in zip(lags, cosines, strict=True)}
+    return joined(classes, _repetitions(len(x), alike, again))
 
 
 def _unit(rows: ArrayLike) -> NDArray[np.float32]:
     return normalise_rows(rows).astype(np.float32)
 
 
-def _clones(x: NDArray[np.float32], threshold: float | None = None) -> Ints:
+def _clones(
+    x: NDArray[np.float32], threshold: float | None = None, lags: Sequence[int] = ()
+) -> tuple[Ints, list[NDArray[np.float32]]]:
+    """Classes of clones, and by lag how alike each row and the one so many places on are."""
     n, d = x.shape
     step = min(_ROWS, max(_PRODUCTS // max(n, 1), 1))
     least = max(CLONES, chance_cosine(n, d)) if threshold is None else threshold
     left: list[Ints] = [np.empty(0, np.int64)]
     right: list[Ints] = [np.empty(0, np.int64)]
+    cosines: list[list[NDArray[np.float32]]] = [[np.empty(0, np.float32)] for _ in lags]
     for start in range(0, n, step):
         near = x[start : start + step] @ x[start:].T
         found = np.flatnonzero(np.abs(near, out=near).ravel() >= least)  # quicker than in rows
@@ -106,10 +121,13 @@ def _clones(x: NDArray[np.float32], threshold: float | None = None) -> Ints:
         other = j > i
         left.append(i[other] + start)
         right.append(j[other] + start)
-    return components(n, np.concatenate(left), np.concatenate(right))
+        for known, lag in zip(cosines, lags, strict=True):
+            known.append(near[:, lag:].diagonal().copy())
+    classes = components(n, np.concatenate(left), np.concatenate(right))
+    return classes, [np.concatenate(one) for one in cosines]
 
 
-def _repetitions(x: NDArray[np.float32]) -> Ints:
+def _repetitions(n: int, likes: Mapping[int, NDArray[np.bool_]], again: Set[int]) -> Ints:
     """Classes of units that resemble those a fixed number of places on.
 
     A network that was widened by repeating its units (side by side, or all of them again) and
@@ -117,10 +135,13 @@ def _repetitions(x: NDArray[np.float32]) -> Ints:
     are a pattern, and two networks widened alike share it. Where many units at one distance are
     alike and few at others, they are tied: all of them where everything was repeated, since
     some copies are not alike any more, and side by side those that are.
+
+    Parameters
+    ----------
+    n : how many units there are.
+    likes : by lag, which units and those so many places on are alike beyond chance.
+    again : the lags that repeating all units gives.
     """
-    n = len(x)
-    again = {n // times for times in range(2, 9) if n % times == 0 and n // times > 1}
-    likes = {lag: _alike_at(x, lag) for lag in sorted({1, 2, 3, *again}) if 2 * lag <= n}
     usual = percentile([like.mean() for like in likes.values()], 0.5) if likes else 0.0
     classes = np.arange(n)
     for lag, like in likes.items():
@@ -128,13 +149,6 @@ def _repetitions(x: NDArray[np.float32]) -> Ints:
             at = np.arange(len(like)) if lag in again else np.flatnonzero(like)
             classes = joined(classes, components(n, at, at + lag))
     return classes
-
-
-def _alike_at(x: NDArray[np.float32], lag: int) -> NDArray[np.bool_]:
-    """Whether each row and the one so many places on have a cosine beyond chance, up to sign."""
-    size = np.abs(np.einsum("id,id->i", x[:-lag], x[lag:]))
-    least = max(REPEATED, 4.0 / math.sqrt(x.shape[1]))
-    return np.asarray(size >= least)
 
 
 def copied_sets(sets: ArrayLike) -> Ints:

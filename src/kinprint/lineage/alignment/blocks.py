@@ -69,6 +69,6 @@ def _laid_out(index: Ints, at: Ints, to: Ints) -> Blocks:
 
 
 def _gather(rows: np.ndarray, places: Ints) -> Floats:
-    gathered = rows[places].astype(np.float64)
+    gathered = rows[places].astype(np.float64, copy=False)
     gathered[places < 0] = 0.0
     return gathered

@@ -34,11 +34,12 @@ from kinprint.lineage.alignment.units import (
 )
 from kinprint.lineage.preparation import FeedForward, Heads
 from kinprint.lineage.reading.sample import Indices
-from kinprint.lineage.side import alone, copied_channels
+from kinprint.lineage.side import CLONED, alone
 from kinprint.measure.basis import spread
 from kinprint.measure.ordered import percentile
 from kinprint.measure.rows import clear_share, copied_rows
 from kinprint.nulls.blocks import BLOCK, each_block_log10_p, least_block_log10_p
+from kinprint.nulls.copies import copied_directions
 from kinprint.nulls.preparation import each_massive, standardise_columns
 from kinprint.nulls.result import Floats
 
@@ -318,12 +319,12 @@ class HalfChannels(Struct, frozen=True):
         ordinary = _ordinary(x, y) & (y if turned else x).any(axis=0)
         own, other = (y, x) if turned else (x, y)
         columns = standardise_columns(own).T
-        usable = np.flatnonzero(self.usable & ordinary & alone(copied_channels(columns)))
+        usable = np.flatnonzero(self.usable & ordinary & alone(copied_directions(columns, CLONED)))
         if not len(usable):
             return None
-        blocks = common_blocks(usable, usable)
-        both = columns[usable], standardise_columns(other[:, usable]).T
-        products = blocks.products(*(both[::-1] if turned else both))
+        blocks = common_blocks(np.arange(len(columns)), usable)
+        products = blocks.products(columns, standardise_columns(other[:, usable]).T)
+        products = products.swapaxes(1, 2) if turned else products
         unseen = np.flatnonzero(~self.fitted & ordinary)
         cosines = {role: _cosines(*rows, unseen) for role, rows in told.items()}
         return MatchedRows(products, blocks.sizes, unseen, cosines, controls)
