@@ -86,13 +86,22 @@ def normal_scores(vectors: ArrayLike) -> Floats:
     one score, degenerate vectors become zeros. Commutes with permutations of the elements.
     """
     given = np.asarray(vectors, np.float64)
-    flat = given.reshape(-1, given.shape[-1])
-    found = np.zeros_like(flat)
-    for at, vector in enumerate(flat):
-        if not degenerate(vector):
-            places = (2.0 * average_ranks(vector)).astype(np.int64) - 2
-            scores = _quantiles(vector.size)[places]
-            found[at] = scores - scores.mean()
+    n = given.shape[-1]
+    if n < 2:
+        return np.zeros_like(given)
+    flat = given.reshape(-1, n)
+    order = np.argsort(flat, axis=1)
+    ordered = np.take_along_axis(flat, order, axis=1)
+    first = np.ones(flat.shape, bool)  # of equal values
+    first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    starts = np.flatnonzero(first)
+    counts = np.diff(starts, append=flat.size)
+    places = np.repeat(2 * (starts % n) + counts - 1, counts).reshape(flat.shape)
+    often = np.repeat(counts, counts).reshape(flat.shape).max(axis=1)
+    found = np.empty_like(flat)
+    np.put_along_axis(found, order, _quantiles(n)[places], axis=1)
+    found -= found.mean(axis=1, keepdims=True)
+    found[~np.isfinite(flat).all(axis=1) | (often > COMMON_SHARE * n)] = 0.0
     return found.reshape(given.shape)
 
 
