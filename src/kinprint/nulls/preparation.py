@@ -220,12 +220,12 @@ def _normalised(x: Floats) -> Floats:
     if not x.size:
         return x
     with np.errstate(over="ignore", invalid="ignore"):
-        squares = np.einsum("ij,ij->i", x, x)
+        squares = np.vecdot(x, x)
     odd = np.flatnonzero(~((squares > _LEAST) & (squares < 1 / _LEAST)))
     if len(odd):
         rest = np.where(np.isfinite(x[odd]).all(axis=1, keepdims=True), x[odd], 0.0)
         peak = np.abs(rest).max(axis=1, keepdims=True)
         x[odd] = rest / np.where(peak > 0, peak, 1.0)
-        squares[odd] = np.einsum("ij,ij->i", x[odd], x[odd])
+        squares[odd] = np.vecdot(x[odd], x[odd])
     x /= np.sqrt(np.where(squares > 0, squares, 1.0))[:, None]
     return x
