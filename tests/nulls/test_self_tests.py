@@ -263,6 +263,7 @@ def test_joined_classes_hold_together_what_either_does() -> None:
     assert joined(np.arange(4), np.arange(4)).tolist() == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("at_once", [7, 512])
 @pytest.mark.parametrize(
     ("places", "classes"),
     [
@@ -272,7 +273,10 @@ def test_joined_classes_hold_together_what_either_does() -> None:
         pytest.param(np.arange(80), 80, id="not at all"),
     ],
 )
-def test_repeated_units_are_tied_when_training_has_moved_them(places: Ints, classes: int) -> None:
+def test_repeated_units_are_tied_when_training_has_moved_them(
+    places: Ints, classes: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kinprint.nulls.copies._ROWS", at_once)
     rng = np.random.default_rng(11)
     rows = rng.normal(size=(places.max() + 1, 256))[places]
     rows = rows + 0.85 * rng.normal(size=rows.shape)  # cosines of 0.58
