@@ -11,6 +11,7 @@ import ctypes
 import mmap
 import os
 import pickle
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +25,6 @@ from numpy.typing import NDArray
 
 _ALIGNED = 64  # bytes at which arrays begin
 _LEAST = 500_000  # bytes of an array that is worth a place on disk
-_HELD = 16 * 1024 * 1024  # bytes of arrays that stay in memory before others are put on disk
 _SEGMENT = 64 * 1024 * 1024  # bytes of a file that are mapped at once
 _TOUCHED = 32 * 1024 * 1024  # bytes that are put on disk, or mapped, before pages are let go
 
@@ -116,9 +116,7 @@ class Shelf:
 @contextmanager
 def shelf() -> Iterator[Shelf]:
     """A place for values, as long as somebody is at work with them."""
-    from tempfile import NamedTemporaryFile
-
-    with NamedTemporaryFile(prefix="kinprint-") as file:
+    with tempfile.NamedTemporaryFile(prefix="kinprint-") as file:
         yield Shelf(file)
 
 
@@ -129,16 +127,12 @@ class _Store:
         self._lock = Lock()
         self._segment: mmap.mmap | None = None
         self._file: IO[bytes] | None = None
-        self._held = 0
         self._used = 0
         self._touched = 0
 
     def keep(self, array: A) -> A:
-        """The same numbers; mapped, where there are more than a few."""
+        """The same numbers, mapped."""
         with self._lock:
-            if self._held + array.nbytes <= _HELD:
-                self._held += array.nbytes
-                return array
             if self._segment is None or self._used + array.nbytes > len(self._segment):
                 self._begin(max(array.nbytes, _SEGMENT))
             assert self._segment is not None and self._file is not None
@@ -153,10 +147,8 @@ class _Store:
         return found.reshape(array.shape)  # type: ignore[return-value]
 
     def _begin(self, length: int) -> None:
-        from tempfile import TemporaryFile  # which small models never need
-
         self.close()
-        self._file = TemporaryFile(prefix="kinprint-", buffering=0)  # noqa: SIM115
+        self._file = tempfile.TemporaryFile(prefix="kinprint-", buffering=0)  # noqa: SIM115
         self._file.truncate(length)
         self._segment = mmap.mmap(self._file.fileno(), length, access=mmap.ACCESS_READ)
         _remember(self._segment)
