@@ -81,10 +81,9 @@ lint: $(VENV)/.test
 
 # Three parts side by side, and linters beside them, each with one core for linear algebra: threads
 # that wait for each other make a busy machine crawl. What talks to servers and starts commands
-# waits more than it computes. Parts cost about the same, so that no core is left without work.
+# waits more than it computes, so that it gets less of that. Parts end at about the same time.
 NUMERIC := tests/lineage tests/redteam tests/nulls tests/measure tests/model
-WAITING := tests/atlas tests/cli tests/source tests/mirror tests/torture tests/reader tests/replica \
-	tests/studies tests/verbs tests/extension
+WAITING := tests/atlas tests/cli tests/source tests/mirror tests/torture tests/reader tests/replica
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -p no:cacheprovider
 
 test: $(VENV)/.test browser
